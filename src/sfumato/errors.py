@@ -1,0 +1,56 @@
+"""What can go wrong, said in one sentence and the way out.
+
+They stand apart because every layer raises them and every face (library, command line) shows them alike. A message
+names parameters, columns and numbers of rows; it never holds a row, a private value or a count that was not paid for.
+"""
+
+from __future__ import annotations
+
+
+class SfumatoError(Exception):
+    """A problem that the user can solve: `problem` is one clause, `remedy` one sentence.
+
+    >>> print(SfumatoError("epsilon (0) must be greater than 0", "Give a budget such as 1 or 1/2."))
+    epsilon (0) must be greater than 0. Give a budget such as 1 or 1/2.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        """Keep both parts, so that a face may show them apart."""
+        super().__init__(f"{problem.rstrip('.')}. {remedy}")
+        self.problem = problem
+        self.remedy = remedy
+
+
+class SchemaError(SfumatoError, ValueError):
+    """The public description of a table contradicts itself or is not confirmed.
+
+    It is a ValueError so that pydantic, in whose validators most of these arise, can tell at which field it happened.
+    """
+
+
+class TableError(SfumatoError):
+    """The table cannot be read, or does not fit its schema."""
+
+
+class BudgetError(SfumatoError):
+    """An epsilon that is no epsilon, or more than is left."""
+
+
+class LedgerError(SfumatoError):
+    """The ledger cannot be opened, written or trusted."""
+
+
+class MethodError(SfumatoError):
+    """A method's parameter is out of bounds, or the method cannot work on this schema."""
+
+
+class QueryError(SfumatoError):
+    """A condition that cannot be read, or asks for what the release does not hold."""
+
+
+class ReleaseError(SfumatoError):
+    """A release that cannot be written, read or trusted."""
+
+
+class PrivacyError(SfumatoError):
+    """A method tried to step past the door. Never the user's fault; nothing was looked at."""

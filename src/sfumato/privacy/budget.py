@@ -1,0 +1,79 @@
+"""Epsilon as an exact fraction, and the plan of what a publication will spend.
+
+The fraction that is debited is the fraction that scales the noise, so it must never be rounded on the way; and a plan
+must be complete before any data is opened, so it is a value of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.errors import BudgetError
+
+FINEST = 10**9
+"""A user's epsilon has a numerator and a denominator of at most this."""
+LARGEST = 1000
+"""Beyond this epsilon there is nothing left to promise."""
+FINEST_PART = 2**40
+"""A part of it, after division among rounds, of at most this: the samplers multiply it in 64 bits."""
+
+
+def epsilon_of(value: str | int | float | Fraction) -> Fraction:
+    """Read a privacy budget exactly; a float means the decimal number that it prints as.
+
+    >>> epsilon_of("0.1"), epsilon_of(0.1), epsilon_of("1/3")
+    (Fraction(1, 10), Fraction(1, 10), Fraction(1, 3))
+    """
+    remedy = "Give a number such as 1, 0.5 or 1/3."
+    try:
+        epsilon = value if isinstance(value, Fraction) else Fraction(str(value).strip())
+    except (ValueError, ZeroDivisionError):
+        raise BudgetError(f"epsilon ({str(value)[:40]}) must be a number", remedy) from None
+    if epsilon <= 0:
+        raise BudgetError(f"epsilon ({value}) must be greater than 0", remedy)
+    if epsilon > LARGEST:
+        raise BudgetError(f"epsilon ({str(value)[:40]}) must be at most {LARGEST:,}: more protects nobody", "Common values are 0.1 to 4.")
+    if max(epsilon.numerator, epsilon.denominator) > FINEST:
+        raise BudgetError(
+            f"epsilon ({str(value)[:40]}) must be a fraction of numbers up to {FINEST:,}", "Round it, for example to three decimals."
+        )
+    return epsilon
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What each round will cost, by label, in order; the parts sum to the whole by definition."""
+
+    parts: Mapping[str, Fraction]
+
+    def __post_init__(self) -> None:
+        """Refuse parts that are not positive or too fine to sample exactly."""
+        for label, part in self.parts.items():
+            if part <= 0:
+                raise BudgetError(f"the part for {label} ({part}) must be greater than 0", "Report this: it is a mistake of the method.")
+            if max(part.numerator, part.denominator) > FINEST_PART:
+                raise BudgetError(
+                    f"the part of epsilon for {label} ({part}) is too fine to be sampled exactly", "Round epsilon to fewer digits."
+                )
+
+    def __getitem__(self, label: str) -> Fraction:
+        """Give the planned cost of a round."""
+        return self.parts[label]
+
+    @property
+    def total(self) -> Fraction:
+        """The whole."""
+        return sum(self.parts.values(), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Debit:
+    """What one round did and cost: the vocabulary of ledger and manifest, whose meaning never changes."""
+
+    label: str
+    mechanism: str
+    epsilon: Fraction
+    sensitivity: Fraction
+    cells: int

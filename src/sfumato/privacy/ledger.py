@@ -1,0 +1,253 @@
+"""The durable record of what a table has paid: one SQLite file, shared by every process, only ever appended to.
+
+A publication first reserves its whole epsilon in one transaction (so two at once cannot overspend), then every round writes
+its debit **before** the data is looked at. A crash leaves the debits that were written and the reservation, which a
+person can settle; nothing is ever updated or deleted, and triggers refuse to.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from sfumato.errors import BudgetError, LedgerError
+from sfumato.privacy.budget import Debit
+
+FORMAT = 1
+PATIENCE = 30.0
+"""Seconds to wait for another process's transaction."""
+
+TABLES = {
+    "account": "format integer not null, name text not null, opened text not null",
+    "budget": "at text not null, epsilon text",
+    "publication": "id text primary key, at text not null, method text not null, epsilon text not null",
+    "debit": """publication text not null references publication(id), at text not null, label text not null,
+        mechanism text not null, epsilon text not null, sensitivity text not null, cells integer not null""",
+    "settlement": "publication text primary key references publication(id), at text not null, outcome text not null, digest text",
+}
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One release, made or attempted: what it reserved, what it paid, how it ended."""
+
+    id: str
+    at: str
+    method: str
+    reserved: Fraction
+    outcome: str
+    debits: tuple[Debit, ...] = field(default=())
+
+    @property
+    def paid(self) -> Fraction:
+        """What its rounds cost."""
+        return sum((debit.epsilon for debit in self.debits), Fraction(0))
+
+    @property
+    def held(self) -> Fraction:
+        """What it takes from the lifetime budget: all it reserved while open, what it paid once settled."""
+        return self.reserved if self.outcome == "open" else self.paid
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Everything the ledger knows about its table."""
+
+    name: str
+    budget: Fraction | None
+    publications: tuple[Publication, ...]
+
+    @property
+    def spent(self) -> Fraction:
+        """What is gone or held."""
+        return sum((publication.held for publication in self.publications), Fraction(0))
+
+    @property
+    def left(self) -> Fraction | None:
+        """What may still be spent; None without a lifetime budget."""
+        return None if self.budget is None else max(self.budget - self.spent, Fraction(0))
+
+
+class Ledger:
+    """One table's account in a file. Every call is one durable transaction."""
+
+    def __init__(self, path: str | Path, name: str, budget: Fraction | None) -> None:
+        """Open the ledger, or begin one for this table with its lifetime budget."""
+        self.path = Path(path)
+        with self._transaction() as db:
+            if not db.execute("select 1 from sqlite_master where name = 'account'").fetchone():
+                self._begin(db, name, budget)
+        with self._transaction() as db:
+            self._check_format(db)
+            self._check_budget(db, budget)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Ledger:
+        """Open a ledger that exists."""
+        if not Path(path).is_file():
+            raise LedgerError(f"ledger {path} must exist", "Nothing was published from this table yet, or name it with --ledger.")
+        ledger = cls.__new__(cls)
+        ledger.path = Path(path)
+        with ledger._transaction() as db:
+            ledger._check_format(db)
+        return ledger
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            try:
+                db.execute("pragma synchronous = full")
+                db.execute("pragma foreign_keys = on")
+                db.execute("begin immediate")
+                yield db
+                db.execute("commit")
+            finally:
+                db.close()
+        except sqlite3.Error as error:
+            raise LedgerError(
+                f"ledger {self.path} must be a writable Sfumato ledger ({_reason(error)})",
+                "Nothing was looked at. Free the disk or the file, or name another place with --ledger.",
+            ) from None
+
+    def _begin(self, db: sqlite3.Connection, name: str, budget: Fraction | None) -> None:
+        for table, columns in TABLES.items():
+            db.execute(f"create table {table} ({columns})")
+            for change in ("update", "delete"):
+                db.execute(
+                    f"create trigger {table}_{change} before {change} on {table} "
+                    "begin select raise(abort, 'the ledger is append-only'); end"
+                )
+        db.execute("insert into account values (?, ?, ?)", (FORMAT, name, _now()))
+        db.execute("insert into budget values (?, ?)", (_now(), _text(budget)))
+
+    def _check_format(self, db: sqlite3.Connection) -> None:
+        row = db.execute("select format from account").fetchone()
+        if row is None or row[0] > FORMAT:
+            raise LedgerError(f"ledger {self.path} must have format {FORMAT} or older", "Upgrade Sfumato to use it.")
+
+    def _check_budget(self, db: sqlite3.Connection, budget: Fraction | None) -> None:
+        current = self._budget(db)
+        if budget is not None and budget != current:
+            raise LedgerError(
+                f"the schema's budget ({budget}) must be the account's, which is {current or 'unlimited'}",
+                "Correct the schema, or change the account with `sfumato account amend`.",
+            )
+
+    @staticmethod
+    def _budget(db: sqlite3.Connection) -> Fraction | None:
+        (text,) = db.execute("select epsilon from budget order by rowid desc limit 1").fetchone()
+        return None if text is None else Fraction(text)
+
+    def statement(self) -> Statement:
+        """Read everything."""
+        with self._transaction() as db:
+            return self._statement(db)
+
+    def _statement(self, db: sqlite3.Connection) -> Statement:
+        debits: dict[str, list[Debit]] = {}
+        for publication, label, mechanism, epsilon, sensitivity, cells in db.execute(
+            "select publication, label, mechanism, epsilon, sensitivity, cells from debit order by rowid"
+        ):
+            debits.setdefault(publication, []).append(
+                Debit(label, mechanism, Fraction(epsilon), Fraction(sensitivity), cells)
+            )
+        publications = tuple(
+            Publication(key, at, method, Fraction(epsilon), outcome or "open", tuple(debits.get(key, ())))
+            for key, at, method, epsilon, outcome in db.execute(
+                "select p.id, p.at, p.method, p.epsilon, s.outcome from publication p "
+                "left join settlement s on s.publication = p.id order by p.rowid"
+            )
+        )
+        (name,) = db.execute("select name from account").fetchone()
+        return Statement(name, self._budget(db), publications)
+
+    def refuse_beyond(self, epsilon: Fraction) -> None:
+        """Refuse an epsilon that the lifetime budget cannot pay, before anything is read or reserved."""
+        _refuse_beyond(self.statement(), epsilon)
+
+    def reserve(self, method: str, epsilon: Fraction) -> Reservation:
+        """Set a publication's whole epsilon aside, or refuse, in one step that no other process can come between."""
+        with self._transaction() as db:
+            _refuse_beyond(self._statement(db), epsilon)
+            key = str(uuid.uuid4())
+            db.execute("insert into publication values (?, ?, ?, ?)", (key, _now(), method, str(epsilon)))
+        return Reservation(self, key, epsilon)
+
+    def debit(self, publication: str, debit: Debit) -> None:
+        """Write one debit, durably, against an open publication that can still pay it."""
+        with self._transaction() as db:
+            reserved, paid = self._open_account_of(db, publication)
+            if paid + debit.epsilon > reserved:
+                raise BudgetError(
+                    f"the round {debit.label} (epsilon {debit.epsilon}) must cost at most what is left, {reserved - paid}",
+                    "Nothing was looked at. Report this: it is a mistake of the method.",
+                )
+            db.execute(
+                "insert into debit values (?, ?, ?, ?, ?, ?, ?)",
+                (publication, _now(), debit.label, debit.mechanism, str(debit.epsilon), str(debit.sensitivity), debit.cells),
+            )
+
+    def settle(self, publication: str, outcome: str, digest: str | None = None) -> None:
+        """End an open publication: from now on it holds what its debits say."""
+        with self._transaction() as db:
+            self._open_account_of(db, publication)
+            db.execute("insert into settlement values (?, ?, ?, ?)", (publication, _now(), outcome, digest))
+
+    def amend(self, budget: Fraction | None) -> None:
+        """Change the lifetime budget. The old one stays on record."""
+        with self._transaction() as db:
+            db.execute("insert into budget values (?, ?)", (_now(), _text(budget)))
+
+    def _open_account_of(self, db: sqlite3.Connection, publication: str) -> tuple[Fraction, Fraction]:
+        row = db.execute("select epsilon from publication where id = ?", (publication,)).fetchone()
+        settled = db.execute("select 1 from settlement where publication = ?", (publication,)).fetchone()
+        if row is None or settled:
+            raise LedgerError(
+                f"publication {publication} must be open in the ledger", "See `sfumato account show` for the open ones."
+            )
+        paid = db.execute("select epsilon from debit where publication = ?", (publication,))
+        return Fraction(row[0]), sum((Fraction(text) for (text,) in paid), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """One publication's claim on the ledger: what the meter pays from."""
+
+    ledger: Ledger
+    id: str
+    epsilon: Fraction
+
+    def pay(self, debit: Debit) -> None:
+        """Write a debit; when this returns, it is on disk."""
+        self.ledger.debit(self.id, debit)
+
+    def settle(self, outcome: str, digest: str | None = None) -> None:
+        """End the publication."""
+        self.ledger.settle(self.id, outcome, digest)
+
+
+def _refuse_beyond(statement: Statement, epsilon: Fraction) -> None:
+    if statement.left is not None and epsilon > statement.left:
+        raise BudgetError(
+            f"epsilon ({epsilon}) must be at most what is left of the lifetime budget, {statement.left} of {statement.budget}",
+            "Use a smaller epsilon, or see `sfumato account show`.",
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _text(budget: Fraction | None) -> str | None:
+    return None if budget is None else str(budget)
+
+
+def _reason(error: sqlite3.Error) -> str:
+    return str(error).lower()

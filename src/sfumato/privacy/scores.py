@@ -1,0 +1,158 @@
+"""How good a specialization is, as integers, each score with its sensitivity and the derivation of it.
+
+A score sees the class counts of the children of every candidate and gives one integer per candidate, in multiples of
+`unit`. Neighbouring tables differ by one record, which falls into at most one child of a candidate, in one class. Scores are
+values: a method names one and cannot pass a function of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import MethodError
+
+Integers = NDArray[np.int64]
+
+
+class Score(Protocol):
+    """A quality of candidates that is safe to choose by."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def unit(self) -> Fraction:
+        """What one step of the integer score is worth."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether adding a record moves no candidate's score down."""
+
+    def sensitivity(self, classes: int) -> Fraction:
+        """Give how far one record can move one candidate's score, in the score's own terms (not in units)."""
+
+    def of(self, children: Integers, starts: Integers) -> Integers:
+        """Score candidates: `children` is (children x classes), candidate i has children `starts[i]` to `starts[i + 1]`."""
+
+
+def _sum_by_candidate(values: Integers, starts: Integers) -> Integers:
+    total: Integers = np.add.reduceat(values, starts[:-1])
+    return total
+
+
+@dataclass(frozen=True)
+class Max:
+    """The records that a majority vote in each child gets right (DiffGen, equation 4).
+
+    Sensitivity 1: a new record raises one count of one child by 1, and so that child's maximum by 0 or 1.
+    Monotone: 0 or 1 is never down, for any candidate.
+    """
+
+    name: ClassVar[str] = "max"
+    unit: ClassVar[Fraction] = Fraction(1)
+    monotone: ClassVar[bool] = True
+
+    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+        """Give 1."""
+        return Fraction(1)
+
+    def of(self, children: Integers, starts: Integers) -> Integers:
+        """Sum the majorities."""
+        return _sum_by_candidate(children.max(axis=1), starts)
+
+
+@dataclass(frozen=True)
+class InfoGain:
+    """The information, in bits, that the children give about the class (DiffGen, equation 3).
+
+    Sensitivity log2(classes): the gain lies between 0 and the entropy of the class, which is at most log2(classes), so no
+    change of the table moves it further. The score is rounded to the grid and *clipped to that interval on the grid*, so the
+    bound holds for what is computed, whatever the rounding of the logarithms. It is attained: two records of two classes in two
+    children have gain 1, one record has gain 0. Not monotone.
+    """
+
+    name: ClassVar[str] = "gain"
+    unit: ClassVar[Fraction] = Fraction(1, 2**20)
+    monotone: ClassVar[bool] = False
+
+    def sensitivity(self, classes: int) -> Fraction:
+        """Give log2(classes), rounded up to the grid."""
+        return math.ceil(math.log2(classes) / self.unit + 1) * self.unit
+
+    def of(self, children: Integers, starts: Integers) -> Integers:
+        """Compute the gains; an empty candidate has gain 0."""
+        parents = np.add.reduceat(children, starts[:-1], axis=0)
+        lost = np.add.reduceat(_bits(children), starts[:-1])
+        gain = (_bits(parents) - lost) / np.maximum(parents.sum(axis=1), 1)
+        ceiling = int(self.sensitivity(children.shape[1]) / self.unit)
+        return np.clip(np.rint(gain / float(self.unit)), 0, ceiling).astype(np.int64)
+
+
+def _bits(counts: Integers) -> NDArray[np.float64]:
+    """Give |D| H(D) for each row of class counts."""
+    inside = _x_log_x(counts).sum(axis=1)
+    return np.asarray(_x_log_x(counts.sum(axis=1)) - inside)
+
+
+def _x_log_x(x: Integers) -> NDArray[np.float64]:
+    return np.asarray(x * np.log2(np.maximum(x, 1)))
+
+
+@dataclass(frozen=True)
+class WeightedGain:
+    """The gain times the number of records, |D_v| InfoGain(D, v) (Friedman and Schuster, 2010).
+
+    Let f(x) = x log2 x. The score is S(parent) - sum over children c of S(c), with S(n) = f(sum of n_k) - sum of f(n_k).
+    A record of class k in child c changes S(parent) by g(n) - g(n_k) and S(c) by g(n_c) - g(n_ck), where g(x) = f(x + 1) - f(x)
+    grows with x. Both changes are at least 0, because the parts are no larger than the whole, and at most g(n), so the
+    score moves by at most g(n), and g(n) = log2(n + 1) + n log2(1 + 1/n) <= log2(n + 1) + 1/ln 2.
+
+    That grows with the private n. So f is continued from `rows` on with constant slope g(rows): it stays convex, the
+    argument stands, and no change exceeds log2(rows + 1) + 1/ln 2, **whatever the size of the table**. `rows` is public; the
+    score is sharpest when it has the table's order of magnitude, and remains safe when it is wrong.
+
+    f is rounded to the grid *before* the sums, which are then exact integers: one record touches four differences of two rounded
+    values, each off by at most one unit and the error of the logarithm (below a hundredth of a unit up to 10^9 records), so
+    five units are added. Not monotone.
+    """
+
+    rows: int = 1_000_000
+    name: ClassVar[str] = "weighted-gain"
+    unit: ClassVar[Fraction] = Fraction(1, 2**8)
+    monotone: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that is none."""
+        if not 1 <= self.rows <= 10**9:
+            raise MethodError(f"rows ({self.rows}) must be between 1 and 1,000,000,000", "Give the table's order of magnitude.")
+
+    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+        """Give log2(rows + 1) + 1/ln 2 and the rounding, rounded up to the grid."""
+        return math.ceil((math.log2(self.rows + 1) + 1 / math.log(2)) / self.unit + 6) * self.unit
+
+    def of(self, children: Integers, starts: Integers) -> Integers:
+        """Compute the weighted gains."""
+        parents = np.add.reduceat(children, starts[:-1], axis=0)
+        return self._bits(parents) - _sum_by_candidate(self._bits(children), starts)
+
+    def _bits(self, counts: Integers) -> Integers:
+        return self._convex(counts.sum(axis=1)) - self._convex(counts).sum(axis=1)
+
+    def _convex(self, x: Integers) -> Integers:
+        """Give f on the grid, linear from `rows` on: there by exact integer multiples of one rounded slope."""
+        bent = np.minimum(x, self.rows)
+        curve = np.rint(_x_log_x(bent) / float(self.unit)).astype(np.int64)
+        last = math.log2(self.rows + 1) + self.rows * math.log2(1 + 1 / self.rows)
+        return curve + (x - bent) * math.ceil(last / self.unit)
+
+
+SCORES: dict[str, type[Max] | type[InfoGain] | type[WeightedGain]] = {
+    score.name: score for score in (Max, InfoGain, WeightedGain)
+}
