@@ -1,0 +1,29 @@
+"""Publish a table about people so that analysts can use it and nobody can find a person in it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from sfumato import datasets
+from sfumato.account import Account
+from sfumato.errors import SfumatoError
+from sfumato.methods import METHODS, DiffGen
+from sfumato.release.answers import Estimate
+from sfumato.release.release import Release
+from sfumato.schema import Schema
+from sfumato.taxonomy import Taxonomy
+
+__version__ = version("sfumato")
+
+__all__ = [
+    "METHODS",
+    "Account",
+    "DiffGen",
+    "Estimate",
+    "Release",
+    "Schema",
+    "SfumatoError",
+    "Taxonomy",
+    "__version__",
+    "datasets",
+]

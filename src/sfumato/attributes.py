@@ -1,12 +1,13 @@
 """The kinds of columns and the ordered list of leaves that each one declares.
 
-A categorical attribute's leaves are its taxonomy's, a numeric attribute's are the cells of its grid; both then speak the
-same few words (leaves, label, children), which is all that geometry and methods ever ask of them.
+A categorical attribute's leaves are its taxonomy's, a numeric attribute's are the cells of its grid; both then speak
+the same few words (leaves, label, children), which is all that geometry and methods ever ask of them.
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +19,23 @@ from sfumato.errors import SchemaError
 from sfumato.taxonomy import Nested, Taxonomy
 
 MOST_LEAVES = 1_000_000
+LARGEST_EXPONENT = 3000
 EPOCH = datetime.date(1970, 1, 1)
+
+
+FRACTION = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})(e[+-]?\d{1,2})?|[+-]?\d{1,20}/\d{1,20}", re.IGNORECASE)
+
+
+def read_fraction(value: object) -> Fraction | None:
+    """Read `0.5`, `1/3` or `1e-3` exactly; None for what is no number of reasonable length.
+
+    >>> read_fraction("0.1"), read_fraction(0.1), read_fraction("1/3"), read_fraction("1e999999"), read_fraction("1/0")
+    (Fraction(1, 10), Fraction(1, 10), Fraction(1, 3), None, None)
+    """
+    text = str(value).strip()
+    if not FRACTION.fullmatch(text) or (text.rsplit("/", 1)[-1].strip("0") == "" and "/" in text):
+        return None
+    return Fraction(text)
 
 
 class Attribute(BaseModel):
@@ -40,7 +57,9 @@ def _tidy(value: Any) -> Nested:
     if isinstance(value, dict):
         value = [{name: below} for name, below in value.items()]
     if not isinstance(value, list):
-        raise SchemaError("a taxonomy must be a list or a mapping of names", "Write it as nested lists; see docs/schema.md.")
+        raise SchemaError(
+            "a taxonomy must be a list or a mapping of names", "Write it as nested lists; see docs/schema.md."
+        )
     return [branch for item in value for branch in _branches(item)]
 
 
@@ -70,7 +89,8 @@ class Categorical(Attribute):
         for role, leaf in (("missing", self.missing), ("unseen", self.unseen)):
             if leaf is not None and leaf not in self.tree.leaves:
                 raise SchemaError(
-                    f"{role} ({leaf}) must be a leaf of the taxonomy", "Add it to the taxonomy or choose another leaf."
+                    f"{role} ({leaf}) must be a leaf of the taxonomy",
+                    "Add it to the taxonomy or choose another leaf.",
                 )
         return self
 
@@ -104,8 +124,11 @@ def _number_or_date(value: Any) -> Any:
             return datetime.date.fromisoformat(str(value).strip())
         except ValueError:
             number = Decimal("nan")
-    if not number.is_finite():
-        raise SchemaError(f"bound ({value}) must be a finite number or an ISO date", "Write for example 0, 0.5 or 2020-01-31.")
+    if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
+        raise SchemaError(
+            f"bound ({value}) must be a finite number or an ISO date",
+            "Write for example 0, 0.5 or 2020-01-31.",
+        )
     return number
 
 
@@ -145,14 +168,19 @@ class Numeric(Attribute):
     @model_validator(mode="after")
     def _check_grid(self) -> Self:
         if isinstance(self.step, datetime.date) or self.step <= 0:
-            raise SchemaError(f"step ({_plain(self.step)}) must be a number greater than 0", "Give the width of a cell.")
+            raise SchemaError(
+                f"step ({_plain(self.step)}) must be a number greater than 0", "Give the width of a cell."
+            )
         if isinstance(self.lower, datetime.date) != isinstance(self.upper, datetime.date):
             raise SchemaError("lower and upper must both be numbers or both be dates", "Write both in the same way.")
         if self.is_date and self.step != int(self.step):
-            raise SchemaError(f"step ({_plain(self.step)}) must be a whole number of days", "Use for example 1, 7 or 365.")
+            raise SchemaError(
+                f"step ({_plain(self.step)}) must be a whole number of days", "Use for example 1, 7 or 365."
+            )
         if self.origin >= _exact(self.upper):
             raise SchemaError(
-                f"lower ({_plain(self.lower)}) must be less than upper ({_plain(self.upper)})", "Swap or widen the bounds."
+                f"lower ({_plain(self.lower)}) must be less than upper ({_plain(self.upper)})",
+                "Swap or widen the bounds.",
             )
         _refuse_too_many(self.leaves)
         return self

@@ -20,6 +20,10 @@ class SfumatoError(Exception):
         self.problem = problem
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[type[SfumatoError], tuple[str, str]]:
+        """Travel between processes as both parts."""
+        return type(self), (self.problem, self.remedy)
+
 
 class SchemaError(SfumatoError, ValueError):
     """The public description of a table contradicts itself or is not confirmed.

@@ -7,6 +7,7 @@ construction: a privacy proof leans on that.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class Grid:
     def __post_init__(self) -> None:
         """Refuse cuts that would not be disjoint and covering."""
         for cut in self.cuts:
-            if cut[0] != 0 or any(left >= right for left, right in zip(cut, cut[1:], strict=False)) or len(cut) < 2:
+            if cut[0] != 0 or any(left >= right for left, right in itertools.pairwise(cut)) or len(cut) < 2:
                 raise ValueError("a cut must be increasing borders from 0 to the number of leaves")
 
     @classmethod
@@ -83,13 +84,14 @@ class Grid:
             region += self.part_of(attribute)[columns[attribute]]
         return region
 
-    def digits(self, start: int, stop: int) -> Indices:
-        """Give for regions `start` to `stop` the part of each attribute: regions x attributes."""
-        return np.stack(np.unravel_index(np.arange(start, stop), self.parts or (1,)), axis=1)[:, : len(self.cuts)]
+    def parts_at(self, attribute: int, regions: Indices) -> Indices:
+        """Give the part of an attribute that each of these regions has: one digit of its number."""
+        return regions // math.prod(self.parts[attribute + 1 :]) % self.parts[attribute]
 
     def boxes(self, start: int, stop: int) -> Indices:
         """Give for regions `start` to `stop` their ranges: regions x attributes x 2."""
-        digits = self.digits(start, stop)
-        lo = [np.asarray(cut)[digits[:, attribute]] for attribute, cut in enumerate(self.cuts)]
-        hi = [np.asarray(cut)[digits[:, attribute] + 1] for attribute, cut in enumerate(self.cuts)]
+        regions = np.arange(start, stop)
+        parts = [self.parts_at(attribute, regions) for attribute in range(len(self.cuts))]
+        lo = [np.asarray(cut)[part] for cut, part in zip(self.cuts, parts, strict=True)]
+        hi = [np.asarray(cut)[part + 1] for cut, part in zip(self.cuts, parts, strict=True)]
         return np.stack([np.stack(lo, axis=1), np.stack(hi, axis=1)], axis=2)

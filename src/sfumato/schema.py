@@ -1,7 +1,7 @@
 """The public description of a table: attributes with their leaves, the class, the lifetime budget.
 
-Everything that shapes a release comes from here and nothing from the rows, so the schema is confirmed by a person before it
-is used. It is read from and written to plain YAML.
+Everything that shapes a release comes from here and nothing from the rows, so the schema is confirmed by a person
+before it is used. It is read from and written to plain YAML.
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
-from sfumato.attributes import Categorical, Identifier, Numeric
+from sfumato.attributes import Categorical, Identifier, Numeric, read_fraction
 from sfumato.errors import SchemaError, SfumatoError
 
 FORMAT = 1
@@ -26,16 +34,16 @@ Column = Annotated[Categorical | Numeric | Identifier, Field(discriminator="kind
 Predictor = Categorical | Numeric
 
 
-def _fraction(value: Any) -> Any:
-    try:
-        return value if value is None or isinstance(value, Fraction) else Fraction(str(value).strip())
-    except (ValueError, ZeroDivisionError):
-        raise SchemaError(f"budget ({value}) must be a number such as 4 or 1/2", "Correct it in the schema.") from None
+def _budget(value: Any) -> Fraction:
+    budget = read_fraction(value)
+    if budget is None or budget <= 0:
+        raise SchemaError(f"budget ({str(value)[:40]}) must be a number greater than 0", "Write for example 4 or 1/2.")
+    return budget
 
 
 Budget = Annotated[
     Fraction,
-    BeforeValidator(_fraction, json_schema_input_type=int | float | str),
+    BeforeValidator(_budget, json_schema_input_type=int | float | str),
     PlainSerializer(str, return_type=str),
 ]
 
@@ -64,8 +72,6 @@ class Schema(BaseModel):
     def _check(self) -> Self:
         if self.sfumato > FORMAT:
             raise SchemaError(f"schema format ({self.sfumato}) must be at most {FORMAT}", "Upgrade Sfumato to read it.")
-        if self.budget is not None and self.budget <= 0:
-            raise SchemaError(f"budget ({self.budget}) must be greater than 0", "Give the table a lifetime budget such as 4.")
         targets = [name for name, column in self.attributes.items() if column.kind == "class"]
         if len(targets) > 1:
             raise SchemaError(
@@ -111,21 +117,28 @@ class Schema(BaseModel):
         """Make another categorical attribute the class; the former one becomes an ordinary attribute."""
         column = self.attributes.get(name)
         if column is None or isinstance(column, Identifier):
-            raise SchemaError(f"target ({name}) must be an attribute of the schema", f"Choose one of {self._choices()}.")
+            raise SchemaError(
+                f"target ({name}) must be an attribute of the schema", f"Choose one of {self._choices()}."
+            )
         if isinstance(column, Numeric):
-            raise SchemaError(f"target ({name}) must be categorical, and is numeric", f"Choose one of {self._choices()}.")
+            raise SchemaError(
+                f"target ({name}) must be categorical, and is numeric", f"Choose one of {self._choices()}."
+            )
         if column.leaves < 2:
             raise SchemaError(f"target ({name}) must have two values or more", f"Choose one of {self._choices()}.")
         kinds = {
-            other: facts.model_copy(update={"kind": "class" if other == name else "categorical"})
-            if isinstance(facts, Categorical)
-            else facts
-            for other, facts in self.attributes.items()
+            other: one.model_copy(update={"kind": "class" if other == name else "categorical"})
+            if isinstance(one, Categorical)
+            else one
+            for other, one in self.attributes.items()
         }
-        return self.model_copy(update={"attributes": kinds})
+        facts = {field: getattr(self, field) for field in type(self).model_fields}
+        return Schema(**(facts | {"attributes": kinds}))
 
     def _choices(self) -> str:
-        names = [name for name, column in self.attributes.items() if isinstance(column, Categorical) and column.leaves > 1]
+        names = [
+            name for name, column in self.attributes.items() if isinstance(column, Categorical) and column.leaves > 1
+        ]
         return ", ".join(names[:12]) or "none: the schema has no categorical attribute with two values"
 
     def plain(self) -> dict[str, Any]:
@@ -154,43 +167,55 @@ class Schema(BaseModel):
             return cls.parse(yaml.load(text, Loader=_TextLoader))
         except (yaml.YAMLError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
-            where = f" (line {mark.line + 1})" if mark else ""
-            raise SchemaError(f"the schema must be well-formed YAML{where}", "Correct its indentation or quoting.") from None
+            where = f" (line {mark.line + 1}: {getattr(error, 'problem', None) or 'not readable'})" if mark else ""
+            raise SchemaError(f"the schema must be well-formed YAML{where}", "Correct that line.") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a schema file."""
         try:
             if Path(path).stat().st_size > LARGEST_FILE:
-                raise SchemaError(f"schema {path} must be smaller than {LARGEST_FILE >> 20} MB", "Use coarser taxonomies.")
+                raise SchemaError(
+                    f"schema {path} must be smaller than {LARGEST_FILE >> 20} MB", "Use coarser taxonomies."
+                )
             return cls.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError):
             raise SchemaError(
-                f"schema {path} must be a readable text file", "Write one with `sfumato draft DATA`, or name it with --schema."
+                f"schema {path} must be a readable text file",
+                "Write one with `sfumato draft DATA`, or name it with --schema.",
             ) from None
 
 
 class _TextLoader(yaml.BaseLoader):
-    """YAML without types, tags or aliases: text, lists and mappings, each key once."""
+    """YAML without types, tags or aliases: text, lists and mappings, each key once; `null` fields are left out."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", event.start_mark)
+            mark = self.get_mark()
+            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        mapping = super().construct_mapping(node, deep=True)
+        mapping = super().construct_mapping(node, deep=deep)
         if len(mapping) < len(node.value):
             raise yaml.constructor.ConstructorError(None, None, "a key is repeated", node.start_mark)
-        return mapping
+        return {key: value for key, value in mapping.items() if not _is_null(key, value)}
+
+
+def _is_null(key: Any, value: Any) -> bool:
+    """Tell whether an optional field says "none"."""
+    return key in ("budget", "missing", "unseen") and value in ("null", "~", "")
 
 
 def _one_sentence(error: ValidationError) -> SfumatoError:
     """Turn pydantic's first complaint into ours; what we raised inside a validator passes unchanged."""
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in ("categorical", "class", "numeric", "identifier"))
+    place = ".".join(
+        str(part) for part in first["loc"] if part not in ("categorical", "class", "numeric", "identifier")
+    )
     raised = first.get("ctx", {}).get("error")
     if isinstance(raised, SfumatoError):
         return SchemaError(f"{place}: {raised.problem}" if place else raised.problem, raised.remedy)
-    return SchemaError(f"schema field {place or 'schema'}: {first['msg'].lower()}", "See docs/schema.md for the fields.")
+    return SchemaError(
+        f"schema field {place or 'schema'}: {first['msg'].lower()}", "See docs/schema.md for the fields."
+    )

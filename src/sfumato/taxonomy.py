@@ -146,10 +146,7 @@ def _grow(label: str, nested: Nested, lo: int, depth: int) -> Node:
     for item in nested:
         parts: list[tuple[str, Nested]] = [(item, [])] if isinstance(item, str) else list(item.items())
         for name, below in parts:
-            if below:
-                child = _grow(name, below, at, depth + 1)
-            else:
-                child = Node(name, at, at + 1, depth + 1)
+            child = _grow(name, below, at, depth + 1) if below else Node(name, at, at + 1, depth + 1)
             children.append(child)
             at = child.hi
     if not children:
@@ -195,6 +192,7 @@ def _nest(paths: Sequence[Sequence[str]]) -> Nested:
     for name, rests in below.items():
         if [] in rests and len(rests) > 1:
             raise SchemaError(
-                f"taxonomy name {name!r} must be one leaf or one category, and is repeated", "Remove one of its rows."
+                f"taxonomy name {name!r} must be one leaf or one category, and is repeated",
+                "Remove one of its rows.",
             )
     return [name if rests == [[]] else {name: _nest(rests)} for name, rests in below.items()]

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sfumato.attributes import read_fraction
 from sfumato.errors import BudgetError
 
-FINEST = 10**9
-"""A user's epsilon has a numerator and a denominator of at most this."""
+FINEST = 10**6
+"""A user's epsilon has a denominator of at most this."""
 LARGEST = 1000
 """Beyond this epsilon there is nothing left to promise."""
-FINEST_PART = 2**40
-"""A part of it, after division among rounds, of at most this: the samplers multiply it in 64 bits."""
+FINEST_PART = 2**31
+"""A part of it, after division among rounds, has numbers up to this: the samplers multiply them in 64 bits."""
 
 
 def epsilon_of(value: str | int | float | Fraction) -> Fraction:
@@ -27,17 +28,20 @@ def epsilon_of(value: str | int | float | Fraction) -> Fraction:
     (Fraction(1, 10), Fraction(1, 10), Fraction(1, 3))
     """
     remedy = "Give a number such as 1, 0.5 or 1/3."
-    try:
-        epsilon = value if isinstance(value, Fraction) else Fraction(str(value).strip())
-    except (ValueError, ZeroDivisionError):
-        raise BudgetError(f"epsilon ({str(value)[:40]}) must be a number", remedy) from None
+    epsilon = read_fraction(value)
+    if epsilon is None:
+        raise BudgetError(f"epsilon ({str(value)[:40]}) must be a number", remedy)
     if epsilon <= 0:
         raise BudgetError(f"epsilon ({value}) must be greater than 0", remedy)
     if epsilon > LARGEST:
-        raise BudgetError(f"epsilon ({str(value)[:40]}) must be at most {LARGEST:,}: more protects nobody", "Common values are 0.1 to 4.")
-    if max(epsilon.numerator, epsilon.denominator) > FINEST:
         raise BudgetError(
-            f"epsilon ({str(value)[:40]}) must be a fraction of numbers up to {FINEST:,}", "Round it, for example to three decimals."
+            f"epsilon ({str(value)[:40]}) must be at most {LARGEST:,}: more protects nobody",
+            "Common values are 0.1 to 4.",
+        )
+    if epsilon.denominator > FINEST:
+        raise BudgetError(
+            f"epsilon ({str(value)[:40]}) must have at most six decimals",
+            "Round it, for example to three decimals.",
         )
     return epsilon
 
@@ -52,10 +56,14 @@ class Schedule:
         """Refuse parts that are not positive or too fine to sample exactly."""
         for label, part in self.parts.items():
             if part <= 0:
-                raise BudgetError(f"the part for {label} ({part}) must be greater than 0", "Report this: it is a mistake of the method.")
+                raise BudgetError(
+                    f"the part for {label} ({part}) must be greater than 0",
+                    "Report this: it is a mistake of the method.",
+                )
             if max(part.numerator, part.denominator) > FINEST_PART:
                 raise BudgetError(
-                    f"the part of epsilon for {label} ({part}) is too fine to be sampled exactly", "Round epsilon to fewer digits."
+                    f"the part of epsilon for {label} ({part}) must have numbers up to {FINEST_PART:,}",
+                    "Round epsilon to fewer digits.",
                 )
 
     def __getitem__(self, label: str) -> Fraction:

@@ -1,8 +1,8 @@
 """The durable record of what a table has paid: one SQLite file, shared by every process, only ever appended to.
 
-A publication first reserves its whole epsilon in one transaction (so two at once cannot overspend), then every round writes
-its debit **before** the data is looked at. A crash leaves the debits that were written and the reservation, which a
-person can settle; nothing is ever updated or deleted, and triggers refuse to.
+A publication first reserves its whole epsilon in one transaction (so two at once cannot overspend), then every round
+writes its debit **before** the data is looked at. A crash leaves the debits that were written and the reservation,
+which a person can settle; nothing is ever updated or deleted, and triggers refuse to.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 from sfumato.errors import BudgetError, LedgerError
 from sfumato.privacy.budget import Debit
 
 FORMAT = 1
+APPLICATION = 0x5F0A70
+"""The mark of a ledger in the file's header."""
 PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
+
+Outcome = Literal["published", "failed", "settled by hand"]
 
 TABLES = {
     "account": "format integer not null, name text not null, opened text not null",
@@ -29,7 +34,8 @@ TABLES = {
     "publication": "id text primary key, at text not null, method text not null, epsilon text not null",
     "debit": """publication text not null references publication(id), at text not null, label text not null,
         mechanism text not null, epsilon text not null, sensitivity text not null, cells integer not null""",
-    "settlement": "publication text primary key references publication(id), at text not null, outcome text not null, digest text",
+    "settlement": """publication text primary key references publication(id), at text not null,
+        outcome text not null check (outcome in ('published', 'failed', 'settled by hand')), digest text""",
 }
 
 
@@ -81,7 +87,7 @@ class Ledger:
         """Open the ledger, or begin one for this table with its lifetime budget."""
         self.path = Path(path)
         with self._transaction() as db:
-            if not db.execute("select 1 from sqlite_master where name = 'account'").fetchone():
+            if not db.execute("select 1 from sqlite_master").fetchone():
                 self._begin(db, name, budget)
         with self._transaction() as db:
             self._check_format(db)
@@ -91,7 +97,10 @@ class Ledger:
     def open(cls, path: str | Path) -> Ledger:
         """Open a ledger that exists."""
         if not Path(path).is_file():
-            raise LedgerError(f"ledger {path} must exist", "Nothing was published from this table yet, or name it with --ledger.")
+            raise LedgerError(
+                f"ledger {path} must exist",
+                "Nothing was published from this table yet, or name it with --ledger.",
+            )
         ledger = cls.__new__(cls)
         ledger.path = Path(path)
         with ledger._transaction() as db:
@@ -103,7 +112,7 @@ class Ledger:
         try:
             db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
             try:
-                db.execute("pragma synchronous = full")
+                db.execute("pragma synchronous = extra")
                 db.execute("pragma foreign_keys = on")
                 db.execute("begin immediate")
                 yield db
@@ -112,24 +121,34 @@ class Ledger:
                 db.close()
         except sqlite3.Error as error:
             raise LedgerError(
-                f"ledger {self.path} must be a writable Sfumato ledger ({_reason(error)})",
+                f"ledger {self.path} must be a writable Sfumato ledger ({str(error).lower()})",
                 "Nothing was looked at. Free the disk or the file, or name another place with --ledger.",
             ) from None
 
     def _begin(self, db: sqlite3.Connection, name: str, budget: Fraction | None) -> None:
+        db.execute(f"pragma application_id = {APPLICATION}")
         for table, columns in TABLES.items():
             db.execute(f"create table {table} ({columns})")
-            for change in ("update", "delete"):
+            for change in ("update on", "delete on", "insert on"):
+                guard = f"when exists (select 1 from {table} where rowid = new.rowid)" if "insert" in change else ""
                 db.execute(
-                    f"create trigger {table}_{change} before {change} on {table} "
+                    f"create trigger {table}_{change.split()[0]} before {change} {table} {guard} "
                     "begin select raise(abort, 'the ledger is append-only'); end"
                 )
+        for table, key in (("publication", "id"), ("settlement", "publication")):
+            db.execute(
+                f"create trigger {table}_once before insert on {table} "
+                f"when exists (select 1 from {table} where {key} = new.{key}) "
+                "begin select raise(abort, 'the ledger is append-only'); end"
+            )
         db.execute("insert into account values (?, ?, ?)", (FORMAT, name, _now()))
         db.execute("insert into budget values (?, ?)", (_now(), _text(budget)))
 
     def _check_format(self, db: sqlite3.Connection) -> None:
-        row = db.execute("select format from account").fetchone()
-        if row is None or row[0] > FORMAT:
+        if db.execute("pragma application_id").fetchone() != (APPLICATION,):
+            raise LedgerError(f"{self.path} must be a Sfumato ledger, and is another database", "Name another place.")
+        (found,) = db.execute("select format from account").fetchone()
+        if found > FORMAT:
             raise LedgerError(f"ledger {self.path} must have format {FORMAT} or older", "Upgrade Sfumato to use it.")
 
     def _check_budget(self, db: sqlite3.Connection, budget: Fraction | None) -> None:
@@ -174,6 +193,7 @@ class Ledger:
 
     def reserve(self, method: str, epsilon: Fraction) -> Reservation:
         """Set a publication's whole epsilon aside, or refuse, in one step that no other process can come between."""
+        _refuse_nothing("reservation", epsilon)
         with self._transaction() as db:
             _refuse_beyond(self._statement(db), epsilon)
             key = str(uuid.uuid4())
@@ -182,19 +202,28 @@ class Ledger:
 
     def debit(self, publication: str, debit: Debit) -> None:
         """Write one debit, durably, against an open publication that can still pay it."""
+        _refuse_nothing(debit.label, debit.epsilon)
         with self._transaction() as db:
             reserved, paid = self._open_account_of(db, publication)
             if paid + debit.epsilon > reserved:
                 raise BudgetError(
-                    f"the round {debit.label} (epsilon {debit.epsilon}) must cost at most what is left, {reserved - paid}",
+                    f"round {debit.label} (epsilon {debit.epsilon}) must cost at most the {reserved - paid} left",
                     "Nothing was looked at. Report this: it is a mistake of the method.",
                 )
             db.execute(
                 "insert into debit values (?, ?, ?, ?, ?, ?, ?)",
-                (publication, _now(), debit.label, debit.mechanism, str(debit.epsilon), str(debit.sensitivity), debit.cells),
+                (
+                    publication,
+                    _now(),
+                    debit.label,
+                    debit.mechanism,
+                    str(debit.epsilon),
+                    str(debit.sensitivity),
+                    debit.cells,
+                ),
             )
 
-    def settle(self, publication: str, outcome: str, digest: str | None = None) -> None:
+    def settle(self, publication: str, outcome: Outcome, digest: str | None = None) -> None:
         """End an open publication: from now on it holds what its debits say."""
         with self._transaction() as db:
             self._open_account_of(db, publication)
@@ -210,7 +239,8 @@ class Ledger:
         settled = db.execute("select 1 from settlement where publication = ?", (publication,)).fetchone()
         if row is None or settled:
             raise LedgerError(
-                f"publication {publication} must be open in the ledger", "See `sfumato account show` for the open ones."
+                f"publication {publication} must be open in the ledger",
+                "See `sfumato account show` for the open ones.",
             )
         paid = db.execute("select epsilon from debit where publication = ?", (publication,))
         return Fraction(row[0]), sum((Fraction(text) for (text,) in paid), Fraction(0))
@@ -228,7 +258,7 @@ class Reservation:
         """Write a debit; when this returns, it is on disk."""
         self.ledger.debit(self.id, debit)
 
-    def settle(self, outcome: str, digest: str | None = None) -> None:
+    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
         """End the publication."""
         self.ledger.settle(self.id, outcome, digest)
 
@@ -236,9 +266,14 @@ class Reservation:
 def _refuse_beyond(statement: Statement, epsilon: Fraction) -> None:
     if statement.left is not None and epsilon > statement.left:
         raise BudgetError(
-            f"epsilon ({epsilon}) must be at most what is left of the lifetime budget, {statement.left} of {statement.budget}",
+            f"epsilon ({epsilon}) must be at most the {statement.left} left of the lifetime budget {statement.budget}",
             "Use a smaller epsilon, or see `sfumato account show`.",
         )
+
+
+def _refuse_nothing(what: str, epsilon: Fraction) -> None:
+    if epsilon <= 0:
+        raise BudgetError(f"the epsilon of {what} ({epsilon}) must be greater than 0", "Nothing was looked at.")
 
 
 def _now() -> str:
@@ -247,7 +282,3 @@ def _now() -> str:
 
 def _text(budget: Fraction | None) -> str | None:
     return None if budget is None else str(budget)
-
-
-def _reason(error: sqlite3.Error) -> str:
-    return str(error).lower()

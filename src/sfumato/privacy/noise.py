@@ -1,8 +1,8 @@
 """Exact discrete Laplace noise, built on one primitive: a coin that shows heads with probability exp(-x), x rational.
 
-Everything here is integer arithmetic on uniform integers (Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential
-Privacy", 2020, algorithms 1 and 2), whole arrays at a time. No float is ever compared, added or rounded, so the
-distributions are the stated ones and not approximations of them.
+Everything here is integer arithmetic on uniform integers (Canonne, Kamath, Steinke, "The Discrete Gaussian for
+Differential Privacy", 2020, algorithms 1 and 2), whole arrays at a time. No float is ever compared, added or rounded,
+so the distributions are the stated ones and not approximations of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def coins_within_one(stream: Stream, numerators: Integers, denominator: int) -> 
         succeeded = uniform_below(stream, denominator * k, len(running)) < numerators[running]
         failed_at[running[~succeeded]] = k
         running = running[succeeded]
-    return failed_at % 2 == 1
+    return np.asarray(failed_at % 2 == 1)
 
 
 def coins(stream: Stream, whole: Integers, rest: Integers, denominator: int) -> Flags:
@@ -78,7 +78,7 @@ def _signed(stream: Stream, rate: Fraction, tries: int) -> Integers:
     magnitude = (offset + rate.denominator * _heads_in_a_row(stream, len(offset))) // rate.numerator
     negative = uniform_below(stream, 2, len(magnitude)) == 1
     kept = ~(negative & (magnitude == 0))
-    return np.where(negative, -magnitude, magnitude)[kept]
+    return np.asarray(np.where(negative, -magnitude, magnitude)[kept], np.int64)
 
 
 def _heads_in_a_row(stream: Stream, count: int) -> Integers:

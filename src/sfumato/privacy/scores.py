@@ -1,8 +1,8 @@
 """How good a specialization is, as integers, each score with its sensitivity and the derivation of it.
 
 A score sees the class counts of the children of every candidate and gives one integer per candidate, in multiples of
-`unit`. Neighbouring tables differ by one record, which falls into at most one child of a candidate, in one class. Scores are
-values: a method names one and cannot pass a function of its own.
+`unit`. Neighbouring tables differ by one record, which falls into at most one child of a candidate, in one class.
+Scores are values: a method names one and cannot pass a function of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Score(Protocol):
         """Give how far one record can move one candidate's score, in the score's own terms (not in units)."""
 
     def of(self, children: Integers, starts: Integers) -> Integers:
-        """Score candidates: `children` is (children x classes), candidate i has children `starts[i]` to `starts[i + 1]`."""
+        """Score candidates: `children` is (children x classes), candidate i has children `starts[i]` to `starts[i +
+        1]`.
+        """
 
 
 def _sum_by_candidate(values: Integers, starts: Integers) -> Integers:
@@ -72,10 +74,10 @@ class Max:
 class InfoGain:
     """The information, in bits, that the children give about the class (DiffGen, equation 3).
 
-    Sensitivity log2(classes): the gain lies between 0 and the entropy of the class, which is at most log2(classes), so no
-    change of the table moves it further. The score is rounded to the grid and *clipped to that interval on the grid*, so the
-    bound holds for what is computed, whatever the rounding of the logarithms. It is attained: two records of two classes in two
-    children have gain 1, one record has gain 0. Not monotone.
+    Sensitivity log2(classes): the gain lies between 0 and the entropy of the class, which is at most log2(classes),
+    so no change of the table moves it further. The score is rounded to the grid and *clipped to that interval on the
+    grid*, so the bound holds for what is computed, whatever the rounding of the logarithms. It is attained: two
+    records of two classes in two children have gain 1, one record has gain 0. Not monotone.
     """
 
     name: ClassVar[str] = "gain"
@@ -92,7 +94,7 @@ class InfoGain:
         lost = np.add.reduceat(_bits(children), starts[:-1])
         gain = (_bits(parents) - lost) / np.maximum(parents.sum(axis=1), 1)
         ceiling = int(self.sensitivity(children.shape[1]) / self.unit)
-        return np.clip(np.rint(gain / float(self.unit)), 0, ceiling).astype(np.int64)
+        return np.asarray(np.clip(np.rint(gain / float(self.unit)), 0, ceiling), np.int64)
 
 
 def _bits(counts: Integers) -> NDArray[np.float64]:
@@ -109,18 +111,19 @@ def _x_log_x(x: Integers) -> NDArray[np.float64]:
 class WeightedGain:
     """The gain times the number of records, |D_v| InfoGain(D, v) (Friedman and Schuster, 2010).
 
-    Let f(x) = x log2 x. The score is S(parent) - sum over children c of S(c), with S(n) = f(sum of n_k) - sum of f(n_k).
-    A record of class k in child c changes S(parent) by g(n) - g(n_k) and S(c) by g(n_c) - g(n_ck), where g(x) = f(x + 1) - f(x)
-    grows with x. Both changes are at least 0, because the parts are no larger than the whole, and at most g(n), so the
-    score moves by at most g(n), and g(n) = log2(n + 1) + n log2(1 + 1/n) <= log2(n + 1) + 1/ln 2.
+    Let f(x) = x log2 x. The score is S(parent) - sum over children c of S(c), with S(n) = f(sum of n_k) - sum of
+    f(n_k). A record of class k in child c changes S(parent) by g(n) - g(n_k) and S(c) by g(n_c) - g(n_ck), where g(x)
+    = f(x + 1) - f(x) grows with x. Both changes are at least 0, because the parts are no larger than the whole, and
+    at most g(n), so the score moves by at most g(n), and g(n) = log2(n + 1) + n log2(1 + 1/n) <= log2(n + 1) + 1/ln
+    2.
 
     That grows with the private n. So f is continued from `rows` on with constant slope g(rows): it stays convex, the
-    argument stands, and no change exceeds log2(rows + 1) + 1/ln 2, **whatever the size of the table**. `rows` is public; the
-    score is sharpest when it has the table's order of magnitude, and remains safe when it is wrong.
+    argument stands, and no change exceeds log2(rows + 1) + 1/ln 2, **whatever the size of the table**. `rows` is
+    public; the score is sharpest when it has the table's order of magnitude, and remains safe when it is wrong.
 
-    f is rounded to the grid *before* the sums, which are then exact integers: one record touches four differences of two rounded
-    values, each off by at most one unit and the error of the logarithm (below a hundredth of a unit up to 10^9 records), so
-    five units are added. Not monotone.
+    f is rounded to the grid *before* the sums, which are then exact integers: one record touches four differences of
+    two rounded values, each off by at most one unit and the error of the logarithm (below a hundredth of a unit up to
+    10^9 records), so five units are added. Not monotone.
     """
 
     rows: int = 1_000_000
@@ -131,7 +134,10 @@ class WeightedGain:
     def __post_init__(self) -> None:
         """Refuse a bound that is none."""
         if not 1 <= self.rows <= 10**9:
-            raise MethodError(f"rows ({self.rows}) must be between 1 and 1,000,000,000", "Give the table's order of magnitude.")
+            raise MethodError(
+                f"rows ({self.rows}) must be between 1 and 1,000,000,000",
+                "Give the table's order of magnitude.",
+            )
 
     def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
         """Give log2(rows + 1) + 1/ln 2 and the rounding, rounded up to the grid."""
@@ -143,7 +149,7 @@ class WeightedGain:
         return self._bits(parents) - _sum_by_candidate(self._bits(children), starts)
 
     def _bits(self, counts: Integers) -> Integers:
-        return self._convex(counts.sum(axis=1)) - self._convex(counts).sum(axis=1)
+        return np.asarray(self._convex(counts.sum(axis=1)) - self._convex(counts).sum(axis=1), np.int64)
 
     def _convex(self, x: Integers) -> Integers:
         """Give f on the grid, linear from `rows` on: there by exact integer multiples of one rounded slope."""
@@ -153,6 +159,57 @@ class WeightedGain:
         return curve + (x - bent) * math.ceil(last / self.unit)
 
 
-SCORES: dict[str, type[Max] | type[InfoGain] | type[WeightedGain]] = {
-    score.name: score for score in (Max, InfoGain, WeightedGain)
+@dataclass(frozen=True)
+class Deviation:
+    """How many records stand in the wrong child for the children to tell nothing about the class. Ours.
+
+    With n records in the candidate, n_k of class k, n_c in child c, and p_k = n_k / n:
+
+        S = 1/4 sum over children c and classes k of |n_ck - p_k n_c|.
+
+    It grows with the table as Max does but sees every class, not the majority only, so a split that moves a class
+    share from 10 % to 40 % counts although the majority stays; and it is 0 for a split that tells nothing.
+
+    Sensitivity 1. Add a record of class k to child a, and let r = (n - n_a) / (n + 1) < 1. Then p_k rises by
+    (1 - p_k)/(n + 1) and every other p_j falls by p_j/(n + 1). For class k the terms of the children c != a move by
+    (1 - p_k) n_c/(n + 1), which sums to (1 - p_k) r, and child a's moves by (1 - p_k) r: together 2 (1 - p_k) r. For a
+    class j != k it is likewise p_j r + p_j r, and summed over j again 2 (1 - p_k) r. In all 4 (1 - p_k) r < 4 at most,
+    before the factor 1/4. Not monotone.
+
+    A candidate with f children multiplies the groups by about f, that is by log2(f) doublings, and a table can bear
+    only so many. So the score is S per doubling, S / log2(f): a public factor of at most 1, which cannot raise the
+    sensitivity. S and its product are rounded down to the grid, exactly, in integers; the difference of two numbers
+    rounded down exceeds their own by less than a unit, so two units are added.
+    """
+
+    name: ClassVar[str] = "deviation"
+    unit: ClassVar[Fraction] = Fraction(1, 2**10)
+    monotone: ClassVar[bool] = False
+
+    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+        """Give 1 and the rounding."""
+        return 1 + 2 * self.unit
+
+    def of(self, children: Integers, starts: Integers) -> Integers:
+        """Compute floor(sum |n n_ck - n_k n_c| / (4 n unit)) per doubling; an empty candidate has 0."""
+        parents = np.add.reduceat(children, starts[:-1], axis=0)
+        sizes = np.maximum(parents.sum(axis=1), 1)
+        spans = np.diff(starts)
+        expected = np.repeat(parents, spans, axis=0) * children.sum(axis=1, keepdims=True)
+        observed = np.repeat(sizes, spans)[:, None] * children
+        whole, rest = np.divmod(_sum_by_candidate(np.abs(observed - expected).sum(axis=1), starts), sizes)
+        steps = self.unit.denominator // 4
+        return np.asarray((whole * steps + rest * steps // sizes) * _per_doubling(spans) // DOUBLING, np.int64)
+
+
+DOUBLING = 1 << 10
+
+
+def _per_doubling(children: Integers) -> Integers:
+    """Give 1 / log2(children) in units of 1 / DOUBLING, at most DOUBLING: public, from the schema alone."""
+    return np.asarray(np.floor(DOUBLING / np.log2(np.maximum(children, 2))), np.int64)
+
+
+SCORES: dict[str, type[Max] | type[InfoGain] | type[WeightedGain] | type[Deviation]] = {
+    score.name: score for score in (Max, InfoGain, WeightedGain, Deviation)
 }

@@ -1,7 +1,8 @@
 """Choosing one of many candidates privately, for many disjoint groups of candidates at once.
 
-Scores are integers and the rate at which a deficit becomes improbable is an exact fraction, so both mechanisms are flips of
-the exact coins of `noise`. Groups lie one after the other in a flat array: group g is `starts[g]` to `starts[g + 1]`.
+Scores are integers and the rate at which a deficit becomes improbable is an exact fraction, so both mechanisms are
+flips of the exact coins of `noise`. Groups lie one after the other in a flat array: group g is `starts[g]` to
+`starts[g + 1]`.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from sfumato.privacy.stream import Stream, uniform_below
 def permute_and_flip(stream: Stream, scores: Integers, starts: Integers, rate: Fraction) -> Integers:
     """Choose in each group as permute-and-flip does (McKenna and Sheldon, 2020); give indices within the groups.
 
-    The mechanism visits candidates in random order and takes the first whose coin of probability exp(-rate (best - score))
-    shows heads. That is a uniform choice among all heads: the best candidate's coin is certain, and an order that is uniform
-    on all candidates is uniform on the heads.
+    The mechanism visits candidates in random order and takes the first whose coin of probability exp(-rate (best -
+    score)) shows heads. That is a uniform choice among all heads: the best candidate's coin is certain, and an order
+    that is uniform on all candidates is uniform on the heads.
 
-    Privacy. It is the same as adding exponential noise of mean 1/rate to every score and taking the largest (Ding et al., 2021).
-    Fix the noise of all candidates but i, and let M be the best of the others: i wins when its noise exceeds M - u_i.
-    Between neighbours M and u_i each move by at most s, so the threshold moves by at most 2 s, or by at most s if all
-    scores move in one direction; the tail of the exponential changes by a factor of at most exp(rate * that). With
-    rate = epsilon / (2 s), or epsilon / s for monotone scores, the choice is epsilon-private.
+    Privacy. It is the same as adding exponential noise of mean 1/rate to every score and taking the largest (Ding et
+    al., 2021). Fix the noise of all candidates but i, and let M be the best of the others: i wins when its noise
+    exceeds M - u_i. Between neighbours M and u_i each move by at most s, so the threshold moves by at most 2 s, or by
+    at most s if all scores move in one direction; the tail of the exponential changes by a factor of at most exp(rate
+    * that). With rate = epsilon / (2 s), or epsilon / s for monotone scores, the choice is epsilon-private.
     """
     heads = _coins_of_deficits(stream, _deficits(scores, starts), rate)
     picks = _uniform_among(stream, heads, starts)
@@ -35,10 +36,11 @@ def permute_and_flip(stream: Stream, scores: Integers, starts: Integers, rate: F
 
 
 def exponential(stream: Stream, scores: Integers, starts: Integers, rate: Fraction) -> Integers:
-    """Choose in each group with probability proportional to exp(rate * score), by rejection; give indices within the groups.
+    """Choose in each group with probability proportional to exp(rate * score), by rejection; give indices within the
+    groups.
 
-    A candidate drawn uniformly and accepted with probability exp(-rate (best - score)) is distributed as stated, and the best
-    one is accepted at once, so a group of k candidates needs at most k tries on average.
+    A candidate drawn uniformly and accepted with probability exp(-rate (best - score)) is distributed as stated, and
+    the best one is accepted at once, so a group of k candidates needs at most k tries on average.
     """
     deficits = _deficits(scores, starts)
     chosen = np.full(len(starts) - 1, -1, np.int64)
@@ -63,7 +65,8 @@ def _coins_of_deficits(stream: Stream, deficits: Integers, rate: Fraction) -> Fl
     """Flip coins of probability exp(-rate * deficit), in Python's integers should 64 bits not hold the products."""
     largest = int(deficits.max(initial=0)) * rate.numerator
     exact: NDArray[Any] = deficits if largest < 2**62 else deficits.astype(object)
-    whole, rest = np.divmod(exact * rate.numerator, rate.denominator)
+    scaled = exact * rate.numerator
+    whole, rest = scaled // rate.denominator, scaled % rate.denominator
     return coins(stream, whole.astype(np.int64), rest.astype(np.int64), rate.denominator)
 
 
@@ -82,7 +85,7 @@ def _uniform_among(stream: Stream, heads: Flags, starts: Integers) -> Integers:
 def _proposals(stream: Stream, starts: Integers, groups: Integers) -> Integers:
     """Draw a row of uniform candidates for each group."""
     sizes = starts[groups + 1] - starts[groups]
-    width = 64
+    width = int(min(64, sizes.max()))
     drawn = np.empty((len(groups), width), np.int64)
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)

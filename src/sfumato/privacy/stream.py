@@ -7,6 +7,7 @@ unpredictable. Large blocks of `os.urandom` run at some 250 MB/s, a fraction of 
 from __future__ import annotations
 
 import os
+import threading
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ class Stream(Protocol):
 
 
 class SystemStream:
-    """The operating system's cryptographic generator, drawn in blocks and never reused across a fork."""
+    """The operating system's cryptographic generator, drawn in blocks that no thread or forked process shares."""
 
     secure = True
 
@@ -33,14 +34,16 @@ class SystemStream:
         """Start with nothing in store."""
         self._owner = os.getpid()
         self._store = memoryview(b"")
+        self._one_at_a_time = threading.Lock()
 
     def take(self, size: int) -> memoryview:
         """Give bytes from the store, or straight from the system when it does not hold enough."""
-        if size > len(self._store) or self._owner != os.getpid():
-            self._owner = os.getpid()
-            self._store = memoryview(os.urandom(max(size, BLOCK)))
-        taken, self._store = self._store[:size], self._store[size:]
-        return taken
+        with self._one_at_a_time:
+            if size > len(self._store) or self._owner != os.getpid():
+                self._owner = os.getpid()
+                self._store = memoryview(os.urandom(max(size, BLOCK)))
+            taken, self._store = self._store[:size], self._store[size:]
+            return taken
 
 
 class SeededStream:

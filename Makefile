@@ -1,0 +1,46 @@
+# Two commands: `make demo` and `make test`. Each sets up its own virtual environment in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench-diffgen bench-speed docs clean
+
+$(VENV)/.base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.base
+
+demo: $(VENV)/.base
+	@rm -rf demo && mkdir demo
+	$(BIN)/sfumato publish adult --method diffgen --epsilon 1 --specializations 10 --ledger demo/adult.ledger --out demo/release
+	@echo
+	@$(BIN)/sfumato inspect demo/release
+	@echo
+	@echo "Three range counts, with error bars for the noise"
+	$(BIN)/sfumato query demo/release "age between 30 and 40 and sex = 'Female'"
+	$(BIN)/sfumato query demo/release "marital_status = 'Married-civ-spouse' and income = '>50K'"
+	$(BIN)/sfumato query demo/release "education_num >= 13 and hours_per_week > 40"
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench-diffgen: $(VENV)/.dev
+	$(BIN)/python benchmarks/diffgen.py
+
+bench-speed: $(VENV)/.dev
+	$(BIN)/python benchmarks/speed.py
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sfumato.cli.reference > docs/cli.md
+
+clean:
+	rm -rf $(VENV) demo

@@ -1,0 +1,39 @@
+"""From the word a user types for a table to the table, its schema and its ledger, which lie beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato import datasets
+from sfumato.schema import Schema
+
+BUNDLED = "adult"
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A table and the files that belong to it."""
+
+    name: str
+    table: Any
+    schema_path: Path
+    ledger_path: Path
+    bundled: Schema | None = None
+
+    def schema(self) -> Schema:
+        """Read the schema: the bundled one, or the file's."""
+        return self.bundled or Schema.load(self.schema_path)
+
+
+def find_data(data: str, schema_path: str | None = None) -> DataSource:
+    """Understand DATA: `adult` is the bundled table unless a file of that name exists, everything else is a path."""
+    path = Path(data)
+    if data == BUNDLED and not path.exists():
+        adult = datasets.adult()
+        bundled = None if schema_path else adult.schema
+        return DataSource(BUNDLED, adult.table, Path(schema_path or "adult.schema.yaml"), Path("adult.ledger"), bundled)
+    stem = path.name.split(".")[0] or path.name
+    schema = Path(schema_path) if schema_path else path.with_name(f"{stem}.schema.yaml")
+    return DataSource(stem, path, schema, path.with_name(f"{stem}.ledger"))

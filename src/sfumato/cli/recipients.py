@@ -1,0 +1,102 @@
+"""The commands for those who receive a release: look, ask, draw, read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from sfumato.cli.show import Show, reporting, table
+from sfumato.errors import ReleaseError
+from sfumato.release.release import Release
+from sfumato.release.storage import staged_file
+
+release_argument = click.argument("release", type=click.Path())
+out_option = click.option("--out", type=click.Path(), required=True, help="The .csv or .parquet file to write.")
+how_option = click.option(
+    "--nonnegative", type=click.Choice(["projection", "clamp"]), default="projection", show_default=True,
+    help="Keep the noisy total, or clamp at 0 as the papers do.",
+)  # fmt: skip
+
+
+@click.command()
+@release_argument
+@reporting
+def inspect(release: str, show: Show) -> None:
+    """Tell what a release promises, what was paid, and how it was made."""
+    opened = Release.load(release)
+    show.result(
+        opened.manifest.plain() | {"groups": opened.groups, "total": opened.total}, _inspect_text(opened, release)
+    )
+
+
+def _inspect_text(release: Release, folder: str) -> str:
+    manifest = release.manifest
+    rows = [(one.label, one.mechanism, f"{one.cells:,}", f"{float(one.epsilon):.5f}") for one in manifest.debits]
+    rows.append(("total", "", "", f"{float(manifest.epsilon):.5f}"))
+    names = [name for name, parts in zip(release.schema.predictors, release.partition.parts, strict=True) if parts > 1]
+    blocks = [
+        manifest.guarantee,
+        "Budget\n" + table(rows, ("round", "mechanism", "cells", "epsilon"), (2, 3)),
+        "Specializations\n" + "\n".join(f"{number:3}. {step}" for number, step in enumerate(manifest.steps, 1)),
+        f"{release.groups:,} groups ({', '.join(names)}), about {release.total:,} people",
+        "Files\n" + "\n".join(f"  {path}" for path in sorted(Path(folder).iterdir())),
+    ]
+    return "\n\n".join(blocks)
+
+
+@click.command()
+@release_argument
+@click.argument("condition", default="")
+@reporting
+def query(release: str, condition: str, show: Show) -> None:
+    """Estimate how many people satisfy CONDITION, such as "age between 30 and 40 and sex = 'Female'"."""
+    answer = Release.load(release).count(condition)
+    low, high = answer.interval
+    plain = {"value": answer.value, "stddev": answer.stddev, "interval95": [low, high], "assumed": answer.assumed}
+    show.result(plain, f"{answer}\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}")
+
+
+@click.command()
+@release_argument
+@click.option("--rows", type=int, help="How many [default: the noisy total].")
+@click.option("--seed", type=int, help="Draw the same records again. Safe: the release is already public.")
+@how_option
+@out_option
+@reporting
+def sample(release: str, rows: int | None, seed: int | None, nonnegative: Any, out: str, show: Show) -> None:
+    """Draw synthetic records with original values."""
+    _write(Release.load(release).sample(rows, seed=seed, how=nonnegative), out, show)
+
+
+@click.command()
+@release_argument
+@how_option
+@out_option
+@reporting
+def records(release: str, nonnegative: Any, out: str, show: Show) -> None:
+    """Write the generalized records with their counts."""
+    _write(Release.load(release).records(how=nonnegative), out, show)
+
+
+def _write(rows: pa.Table, out: str, show: Show) -> None:
+    if not out.endswith((".csv", ".parquet")):
+        raise ReleaseError(f"out ({out}) must end in .csv or .parquet", "Name the file accordingly.")
+    with staged_file(out) as staging:
+        if out.endswith(".csv"):
+            pa.csv.write_csv(_plain_text(rows), staging)
+        else:
+            pa.parquet.write_table(rows, staging, compression="zstd")
+    show.result({"out": out, "rows": rows.num_rows}, f"wrote {rows.num_rows:,} rows to {out}")
+
+
+def _plain_text(rows: pa.Table) -> pa.Table:
+    """Undo dictionary encoding, which CSV does not know."""
+    fields = [
+        pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in rows.schema
+    ]
+    return rows.cast(pa.schema(fields))

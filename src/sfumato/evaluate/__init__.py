@@ -1,0 +1,3 @@
+"""Measures of what a release is worth. They read raw data, so their results are for the holder and never enter a
+release.
+"""

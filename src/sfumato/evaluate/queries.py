@@ -1,0 +1,65 @@
+"""Random range-count queries, and how far a release's answers are from the truth.
+
+A query restricts a few attributes, each to a contiguous range of its leaves; the error is relative with a floor under
+the truth, so that near-empty ranges do not decide the average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.release.release import Release
+from sfumato.schema import Schema
+
+Codes = Mapping[str, NDArray[np.unsignedinteger]]
+
+FLOOR = 0.001
+"""The sanity bound: a truth below this share of the rows counts as this share."""
+
+
+@dataclass(frozen=True)
+class RangeQuery:
+    """A conjunction of ranges of leaf codes, by attribute."""
+
+    ranges: Mapping[str, tuple[int, int]]
+
+    def weights(self, schema: Schema) -> dict[str, NDArray[np.float64]]:
+        """Write the ranges as weights of leaves."""
+        leaves = {name: np.arange(schema.predictors[name].leaves) for name in self.ranges}
+        return {
+            name: ((leaves[name] >= lo) & (leaves[name] < hi)).astype(np.float64)
+            for name, (lo, hi) in self.ranges.items()
+        }
+
+    def truth(self, rows: Codes) -> int:
+        """Count the coded rows inside."""
+        inside = [(rows[name] >= lo) & (rows[name] < hi) for name, (lo, hi) in self.ranges.items()]
+        return int(np.logical_and.reduce(inside).sum())
+
+
+def random_queries(schema: Schema, count: int, seed: int, attributes: tuple[int, int] = (2, 4)) -> list[RangeQuery]:
+    """Draw queries on a random number of random attributes, each range between two random borders of its leaves."""
+    rng = np.random.default_rng(seed)
+    names = [name for name, column in schema.predictors.items() if column.leaves > 1]
+    queries = []
+    for _ in range(count):
+        size = min(int(rng.integers(attributes[0], attributes[1] + 1)), len(names))
+        chosen = rng.choice(len(names), size, replace=False)
+        queries.append(RangeQuery({names[one]: _range(schema.predictors[names[one]].leaves, rng) for one in chosen}))
+    return queries
+
+
+def _range(leaves: int, rng: np.random.Generator) -> tuple[int, int]:
+    lo, hi = sorted(rng.choice(leaves + 1, 2, replace=False).tolist())
+    return int(lo), int(hi)
+
+
+def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: Codes, size: int) -> NDArray[np.float64]:
+    """Give |answer - truth| / max(truth, floor) for each query."""
+    truths = np.array([query.truth(rows) for query in queries], np.float64)
+    answers = np.array([release.count_weighted(query.weights(release.schema)).value for query in queries])
+    return np.asarray(np.abs(answers - truths) / np.maximum(truths, FLOOR * size))

@@ -1,0 +1,208 @@
+"""A first guess at a table's schema, for a person to correct and confirm.
+
+It stands apart because it looks at private values to make public ones: nothing else may, so what it writes is marked as
+derived from private data and refused until somebody has confirmed it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.attributes import EPOCH, Categorical, Identifier, Numeric
+from sfumato.errors import TableError
+from sfumato.io import values as reading
+from sfumato.io.tables import Table
+from sfumato.schema import Column, Schema
+
+MOST_CATEGORIES = 10_000
+MOST_SMALL = 12
+MOST_CLASSES = 10
+MOST_CELLS = 200
+FEWEST_ROWS = 20
+NEARLY = 0.95
+ABSENT = frozenset[str](Schema.model_fields["missing_values"].get_default(call_default_factory=True))
+NAMING = re.compile(
+    r"(^|[^a-z])(id|ids|uuid|guid|ssn|nin|name|surname|email|e-mail|phone|passport|iban)([^a-z]|$)|name$"
+)
+
+
+def draft_schema(table: Table, name: str, target: str | None = None) -> Schema:
+    """Guess a schema from the values; it is unconfirmed and says that it comes from private data."""
+    seen = {column: _Seen() for column in table.columns}
+    rows = 0
+    for batch in table.batches(table.columns):
+        rows += batch.num_rows
+        for column, array in zip(table.columns, batch.columns, strict=True):
+            seen[column].look(array)
+    if not rows:
+        raise TableError(
+            "the table must have rows to draft a schema from", "Give it rows, or write the schema by hand."
+        )
+    attributes = {column: _guess(column, facts, rows) for column, facts in seen.items()}
+    if all(isinstance(facts, Identifier) for facts in attributes.values()):
+        raise TableError(
+            "the table must have a column that is no identifier", "Give it one, or write the schema by hand if it has."
+        )
+    schema = Schema(name=name, origin="derived from private data", attributes=attributes)
+    target = target if target is not None else _last_class(schema)
+    return schema if target is None else schema.with_target(target)
+
+
+def _last_class(schema: Schema) -> str | None:
+    """Take the last column for the class if it has a few names."""
+    name, facts = list(schema.attributes.items())[-1]
+    return name if isinstance(facts, Categorical) and 2 <= facts.leaves <= MOST_CLASSES else None
+
+
+@dataclass
+class _Range:
+    """What is known of a column as numbers, or as days, while all its values are such."""
+
+    holds: bool = True
+    whole: bool = True
+    least: Any = None
+    most: Any = None
+
+    @property
+    def spans(self) -> bool:
+        """Whether all values are such and two of them differ."""
+        return self.holds and self.least is not None and bool(self.least < self.most)
+
+    def look(self, readings: reading.Readings, wrong: int) -> None:
+        """Take the distinct values of one batch into account."""
+        fine = readings.values[readings.status == reading.FINE]
+        self.holds = self.holds and not bool((readings.status == wrong).any())
+        if not self.holds or not len(fine):
+            return
+        self.whole = self.whole and (fine.dtype.kind == "i" or bool((fine == np.floor(fine)).all()))
+        least, most = fine.min().item(), fine.max().item()
+        self.least = least if self.least is None else min(self.least, least)
+        self.most = most if self.most is None else max(self.most, most)
+
+
+@dataclass
+class _Seen:
+    """What one column showed, batch by batch, in bounded memory but for the numbers while they are all distinct."""
+
+    names: set[str] = field(default_factory=set)
+    missing: int = 0
+    nested: bool = False
+    numbers: _Range = field(default_factory=_Range)
+    days: _Range = field(default_factory=_Range)
+    wholes: NDArray[np.int64] | None = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def many(self) -> bool:
+        """Whether there are more names than a taxonomy should hold."""
+        return len(self.names) > MOST_CATEGORIES
+
+    def look(self, array: reading.Array) -> None:
+        """Take one batch into account."""
+        if reading.is_nested(array.type):
+            self.nested = True
+            return
+        values, places = reading.distinct(array)
+        used = np.bincount(places, minlength=len(values))
+        values, used = values.filter(pa.array(used > 0)), used[used > 0]
+        self._look_at_names(values, used)
+        if self.numbers.holds:
+            read = reading.numbers(values, ABSENT)
+            self.numbers.look(read, reading.NO_NUMBER)
+            self._look_for_repeats(read, used)
+        if self.days.holds:
+            self.days.look(reading.days(values, ABSENT), reading.NO_DATE)
+
+    def _look_at_names(self, values: reading.Array, used: NDArray[np.intp]) -> None:
+        texts = [None if text in ABSENT else text for text in reading.texts(values)]
+        self.missing += int(used[[text is None for text in texts]].sum())
+        if not self.many:
+            self.names.update(text for text in texts if text is not None)
+
+    def _look_for_repeats(self, read: reading.Readings, used: NDArray[np.intp]) -> None:
+        if self.wholes is None:
+            return
+        fine = read.status == reading.FINE
+        fresh = read.values[fine]
+        if not self.numbers.whole or (used[fine] > 1).any():
+            self.wholes = None
+            return
+        both = np.concatenate([self.wholes, fresh.astype(np.int64)])
+        self.wholes = both if len(np.unique(both)) == len(both) else None
+
+
+def _guess(name: str, seen: _Seen, rows: int) -> Column:
+    if seen.nested or _names_people(name, seen, rows - seen.missing):
+        return Identifier()
+    missing = _free("Missing", seen.names) if seen.missing else None
+    if len(seen.names) > MOST_SMALL and seen.days.spans:
+        return _calendar(seen.days, missing)
+    if len(seen.names) > MOST_SMALL and seen.numbers.spans:
+        return _grid(seen.numbers, missing)
+    if seen.many:
+        return Identifier()
+    leaves = sorted(seen.names, key=_order) + ([missing] if missing else [])
+    return Categorical(taxonomy=leaves, root=_free("Any", {*leaves}), missing=missing)
+
+
+def _names_people(name: str, seen: _Seen, given: int) -> bool:
+    """Tell an identifier by its values, or by its name and its values."""
+    if seen.days.holds or given < 2:
+        return False
+    called_so = NAMING.search(name.lower()) is not None
+    if seen.numbers.holds:
+        if not seen.numbers.whole:
+            return False
+        return (seen.wholes is not None and given >= FEWEST_ROWS) or (called_so and _nearly_distinct(seen, given))
+    return _nearly_distinct(seen, given) and (called_so or given >= FEWEST_ROWS)
+
+
+def _nearly_distinct(seen: _Seen, given: int) -> bool:
+    return seen.many or len(seen.names) >= NEARLY * given
+
+
+def _order(text: str) -> tuple[int, Decimal, str]:
+    """Sort numbers by size and before names."""
+    return (0, Decimal(text), text) if reading.REAL.fullmatch(text) and len(text) < 30 else (1, Decimal(0), text)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Find a name that is not taken."""
+    choices = (name if number == 1 else f"{name} {number}" for number in range(1, len(taken) + 2))
+    return next(choice for choice in choices if choice not in taken)
+
+
+def _calendar(days: _Range, missing: str | None) -> Numeric:
+    """Span whole years."""
+    first, last = (EPOCH + datetime.timedelta(days=day) for day in (days.least, days.most))
+    lower, upper = datetime.date(first.year, 1, 1), datetime.date(last.year, 12, 31)
+    span = (upper - lower).days
+    step = next((step for step in (1, 7, 30, 91, 365) if span // step < MOST_CELLS), 3650)
+    return Numeric(lower=lower, upper=upper, step=Decimal(step), missing=missing)
+
+
+def _grid(numbers: _Range, missing: str | None) -> Numeric:
+    """Round the bounds outward to two digits of their distance and draw at most about two hundred cells."""
+    least, most = Decimal(str(numbers.least)), Decimal(str(numbers.most))
+    unit = Decimal(1).scaleb((most - least).adjusted() - 1)
+    if numbers.whole:
+        unit = max(unit, Decimal(1))
+    lower = (least / unit).to_integral_value(ROUND_FLOOR) * unit
+    upper = (most / unit).to_integral_value(ROUND_CEILING) * unit
+    whole_and_short = numbers.whole and upper - lower <= MOST_CELLS
+    return Numeric(
+        lower=lower, upper=upper, step=Decimal(1) if whole_and_short else _step(upper - lower), missing=missing
+    )
+
+
+def _step(span: Decimal) -> Decimal:
+    """Choose 1, 2 or 5 times a power of ten."""
+    power = Decimal(1).scaleb(span.adjusted() - 2)
+    return next(power * times for times in (1, 2, 5, 10) if span / (power * times) < MOST_CELLS)

@@ -1,0 +1,279 @@
+"""Tables of every common kind as named columns that stream in batches of Arrow records.
+
+It stands apart because it alone knows files, frames and DuckDB; and because what those libraries say about a bad row
+holds the row, it alone may hear it, and repeats nothing of it but the number of the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+import duckdb
+import narwhals as nw
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato.errors import TableError
+
+BATCH_ROWS = 64 * 2048
+LONGEST_HEADER = 2**20
+DELIMITERS = ",;\t|"
+KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), or .parquet"
+UNTOUCHED_TYPES = {"BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "BOOLEAN"}
+NESTED_TYPES = re.compile(r"^(STRUCT|MAP|UNION)\b|\]$")
+LINE = re.compile(r"^[^\n]*CSV Error on Line: (\d+)")
+
+Found = TypeVar("Found")
+Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns that can be read, a few at a time and as often as needed."""
+
+    columns: list[str]
+    _read: Read = field(repr=False)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Stream the given columns, and only them, in their given order."""
+        absent = [name for name in columns if name not in self.columns]
+        if absent or not columns:
+            raise TableError(
+                f"columns ({_some(absent)}) must be columns of the table", f"It has {_some(self.columns)}."
+            )
+        return self._read(columns)
+
+
+def open_table(source: Any) -> Table:
+    """Open a CSV, TSV, Parquet or JSON file, or a pandas, Polars, Arrow or other frame that Narwhals knows."""
+    table = _open_file(Path(source).expanduser()) if isinstance(source, str | Path) else _open_frame(source)
+    _refuse_repeated(table.columns)
+    return table
+
+
+def _refuse_repeated(columns: Sequence[str]) -> None:
+    repeated = [name for name, times in Counter(columns).items() if times > 1]
+    if repeated:
+        raise TableError(f"column names ({_some(repeated)}) must be distinct, and are repeated", "Rename one of each.")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def _open_file(path: Path) -> Table:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
+    opener = _OPENERS.get(kind)
+    if opener is None or (packed and kind == ".parquet"):
+        raise TableError(f"file {path} must end in {KINDS}", "Rename or convert it.")
+    if not path.exists():
+        raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
+    if not path.is_file():
+        raise TableError(f"file {path} must be a file, and is none", "Name one file, not a folder.")
+    if path.stat().st_size == 0:
+        raise TableError(f"file {path} must not be empty", "Check that it was written to its end.")
+    return opener(path.resolve(), kind, packed)
+
+
+def _open_delimited(path: Path, kind: str, packed: bool) -> Table:
+    names, delimiter = _attempt(path, lambda: _header(path, packed, "\t" if kind == ".tsv" else DELIMITERS))
+    _refuse_repeated(names)
+    inner = {name: f"c{place}" for place, name in enumerate(names)}
+    types = ", ".join(f"{alias}: 'VARCHAR'" for alias in inner.values())
+    compression = "gzip" if packed else "none"
+    source = (
+        f"read_csv({_file(path)}, auto_detect=false, header=true, delim='{delimiter}', quote='\"', escape='\"', "
+        f"compression='{compression}', hive_partitioning=false, columns={{{types}}})"
+    )
+    return Table(names, lambda columns: _stream(path, source, columns, [inner[name] for name in columns]))
+
+
+def _header(path: Path, packed: bool, delimiters: str) -> tuple[list[str], str]:
+    """Read the names of the columns and the delimiter from the first line."""
+    with cast(BinaryIO, gzip.open(path) if packed else path.open("rb")) as handle:
+        text = io.TextIOWrapper(handle, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        first = text.readline(LONGEST_HEADER)
+        outside_quotes = re.sub(r'"[^"]*"?', "", first)
+        delimiter = max(delimiters, key=outside_quotes.count)
+        text.seek(0)
+        lines = iter(lambda: text.readline(LONGEST_HEADER), "")
+        names = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+    if re.search("[\0\udc80-\udcff]", first):
+        raise _not_text(path)
+    if not names or len(first) >= LONGEST_HEADER:
+        raise TableError(f"the first line of {path} must name the columns", "Add a header line.")
+    return [name.strip() or f"column_{place}" for place, name in enumerate(names, start=1)], delimiter
+
+
+def _not_text(path: Path, where: str = "") -> TableError:
+    return TableError(f"file {path} must be UTF-8 text{where}", "Save it again as UTF-8.")
+
+
+def _open_parquet(path: Path, _kind: str, _packed: bool) -> Table:
+    names = [str(name) for name in _attempt(path, lambda: pq.read_schema(path).names)]
+    _refuse_repeated(names)
+    _refuse_case_clash(path, names)
+    source = f"read_parquet({_file(path)}, hive_partitioning=false)"
+    return Table(names, lambda columns: _stream(path, source, columns, [_name(name) for name in columns]))
+
+
+def _open_json(path: Path, kind: str, packed: bool) -> Table:
+    """Keep JSON's own types (number, boolean, text); what DuckDB would guess from texts stays text."""
+    options = (
+        f"{_file(path)}, format='{'auto' if kind == '.json' else 'newline_delimited'}', "
+        f"compression='{'gzip' if packed else 'none'}', hive_partitioning=false"
+    )
+    guessed = _attempt(path, lambda: _types(f"read_json({options}, sample_size=-1)"))
+    _refuse_case_clash(path, [*guessed, *_originals(list(guessed))])
+    types = {name: _json_type(guess) for name, guess in guessed.items()}
+    listed = ", ".join(f"{_name(name)}: {_literal(kind)}" for name, kind in types.items())
+    source = f"read_json({options}, columns={{{listed}}})"
+    return Table(list(types), lambda columns: _stream(path, source, columns, [_name(name) for name in columns]))
+
+
+def _refuse_case_clash(path: Path, names: Sequence[str]) -> None:
+    """Refuse names that DuckDB, which does not see case, would confuse."""
+    if len({name.lower() for name in names}) < len(set(names)):
+        raise TableError(f"column names of {path} must differ in more than case", "Rename some of them.")
+
+
+def _originals(names: Sequence[str]) -> list[str]:
+    """Undo the numbers that DuckDB adds to JSON names that differ in case only (`a` and `A` become `a` and `A_1`)."""
+    return [name.rpartition("_")[0] for name in names if re.search(r"._\d+$", name)]
+
+
+def _json_type(guess: str) -> str:
+    return guess if guess in UNTOUCHED_TYPES or NESTED_TYPES.search(guess) else "VARCHAR"
+
+
+_OPENERS: dict[str, Callable[[Path, str, bool], Table]] = {
+    ".csv": _open_delimited,
+    ".tsv": _open_delimited,
+    ".parquet": _open_parquet,
+    ".json": _open_json,
+    ".jsonl": _open_json,
+    ".ndjson": _open_json,
+}
+
+
+def _file(path: Path) -> str:
+    """Write a path so that DuckDB reads this very file: quotes doubled, no glob."""
+    return _literal(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"autoinstall_known_extensions": "false"})
+
+
+def _types(source: str) -> dict[str, str]:
+    with _connect() as connection:
+        relation = connection.sql(f"SELECT * FROM {source}")
+        return dict(zip(relation.columns, (str(kind) for kind in relation.types), strict=True))
+
+
+def _stream(path: Path, source: str, columns: Sequence[str], inner: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    query = f"SELECT {', '.join(inner)} FROM {source}"
+    with _connect() as connection:
+        reader = _attempt(path, lambda: _reader(connection.sql(query)))
+        while (batch := _attempt(path, lambda: next(reader, None))) is not None:
+            yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+
+
+def _reader(relation: Any) -> Iterator[pa.RecordBatch]:
+    """Stream a relation; the method has another name before DuckDB 2."""
+    arrow_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return iter(arrow_reader(BATCH_ROWS))
+
+
+def _attempt(path: Path, action: Callable[[], Found]) -> Found:
+    """Do it, or say in our words what went wrong; the library's own words are dropped, context and all."""
+    try:
+        return action()
+    except (
+        duckdb.Error,
+        pa.ArrowException,
+        csv.Error,
+        zlib.error,
+        OSError,
+        EOFError,
+        UnicodeError,
+        RuntimeError,
+    ) as error:
+        failure = _failure(path, str(error))
+    raise failure
+
+
+def _failure(path: Path, told: str) -> TableError:
+    line = LINE.search(told)
+    where = f" (line {line[1]})" if line else ""
+    if "not utf-8" in told.lower() or "invalid unicode" in told.lower():
+        return _not_text(path, where)
+    if "Expected Number of Columns" in told:
+        return TableError(f"every line of {path} must have as many fields as its header{where}", "Correct the line.")
+    if "unterminated quote" in told:
+        return TableError(
+            f"every quoted field of {path} must be closed{where}", "Correct the quotes; double them inside."
+        )
+    return TableError(f"file {path} must be well-formed and readable{where}", "Check its format, or write it again.")
+
+
+def _open_frame(source: Any) -> Table:
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    frame = _frame(source)
+    columns = list(frame.columns)
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise TableError("a frame must have columns, and their names must be text", "Rename them.")
+    return Table(columns, lambda names: _slices(frame, names))
+
+
+def _frame(source: Any) -> nw.DataFrame[Any]:
+    """Wrap a frame, computing a lazy one; what fails inside may hold rows and is not repeated."""
+    failure = TableError("a lazy frame must be computable, and failed", "Collect it yourself to see why.")
+    try:
+        frame = nw.from_native(source)
+        return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    except TypeError:
+        failure = TableError(
+            f"source ({type(source).__name__}) must be a path or a frame",
+            f"Give a file that ends in {KINDS}, or a pandas, Polars or Arrow table.",
+        )
+    except Exception as error:  # whatever the frame's own library raises
+        if "Duplicate" in type(error).__name__:
+            failure = TableError("column names must be distinct, and are repeated", "Rename one of each.")
+    raise failure
+
+
+def _slices(frame: nw.DataFrame[Any], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for start in range(0, max(len(frame), 1), BATCH_ROWS):
+        part = frame[start : start + BATCH_ROWS]
+        yield pa.RecordBatch.from_arrays([_arrow(part[name]) for name in names], names=list(names))
+
+
+def _arrow(series: nw.Series[Any]) -> Any:
+    """Convert one column; where its values are of several types, as text."""
+    try:
+        array: Any = series.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        cells = (None if value is None or value != value else str(value) for value in series.to_list())
+        array = pa.array(list(cells), pa.string())
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

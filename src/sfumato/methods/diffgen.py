@@ -1,0 +1,274 @@
+"""DiffGen: generalize one attribute value at a time, chosen privately, then count the groups with noise.
+
+Mohammed, Chen, Fung, Yu, "Differentially Private Data Release for Data Mining", KDD 2011. A candidate's score depends
+on its own attribute's (leaf x class) histogram only, so every choice is played on one tally of d histograms, and one
+more pass counts the groups: two passes in all, whatever the number of specializations.
+
+Privacy. Choices, margins and counts are rounds of the meter, one after the other, and their debits sum to at most
+epsilon (sequential composition); the halves of a split interval hold different records and share a debit (parallel
+composition). Which rounds are asked depends on earlier answers only, so what they leave over may be spent on the
+counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from sfumato.counts.meter import Meter
+from sfumato.counts.tally import Candidate, Cells, Choices, Tally
+from sfumato.errors import MethodError
+from sfumato.methods.base import Draft
+from sfumato.methods.cuts import (
+    WHOLE,
+    describe,
+    intervals,
+    most_specializations,
+    regions_after,
+    splits,
+    taxonomy_candidates,
+)
+from sfumato.partition import Grid
+from sfumato.privacy.budget import Schedule
+from sfumato.privacy.mechanisms import Selection
+from sfumato.privacy.scores import SCORES, Score, WeightedGain
+from sfumato.schema import Schema
+
+AUTO_COUNT = 4
+"""With h = auto, a cell should hold on average at least this many times the scale of its noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffGen:
+    """Single-dimensional generalization for classification."""
+
+    name: ClassVar[str] = "diffgen"
+
+    specializations: int | Literal["auto"] = 10
+    """h, how many values are specialized; auto pays for a noisy size of the table and takes what its counts can
+    bear."""
+    score: str = "deviation"
+    """What a good specialization is: deviation (ours), max or gain (the paper's), or weighted-gain."""
+    rows: int = 1_000_000
+    """For weighted-gain: the table's order of magnitude, as publicly known."""
+    choice: Literal["joint", "separate"] = "joint"
+    """Choose value and split point at once, or first a split point for each interval and then a value, as the paper
+    does."""
+    selection: Selection = "permute-and-flip"
+    """How candidates are chosen; exponential is the paper's."""
+    margins: Fraction = Fraction(1, 5)
+    """The share of epsilon spent on one-way margins, which spread counts inside groups; 0 is the paper's way."""
+    growth: Fraction = Fraction(1, 2)
+    """The share of the rest that is spent on choosing specializations."""
+    leftover: bool = True
+    """Whether what the choices leave over is spent on the counts; the paper does not."""
+    max_cells: int = 10_000_000
+    """Specializations that would lead to more groups times classes than this are not offered."""
+
+    @classmethod
+    def as_published(cls, *, specializations: int, score: str = "max") -> DiffGen:
+        """Give the method exactly as the paper has it."""
+        return cls(
+            specializations=specializations,
+            score=score,
+            choice="separate",
+            selection="exponential",
+            margins=Fraction(0),
+            leftover=False,
+        )
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that make no sense for any table."""
+        if self.specializations != "auto" and (not isinstance(self.specializations, int) or self.specializations < 1):
+            raise MethodError(
+                f"specializations ({self.specializations}) must be a whole number from 1 up", "Or give auto."
+            )
+        if self.score not in SCORES:
+            raise MethodError(f"score ({self.score}) must be one of {', '.join(SCORES)}", "Choose one of them.")
+        for name, value, most in (
+            ("margins", self.margins, Fraction(9, 10)),
+            ("growth", self.growth, Fraction(9, 10)),
+        ):
+            if not 0 <= value <= most or value.denominator > 1000 or (name == "growth" and value == 0):
+                raise MethodError(
+                    f"{name} ({value}) must be a share from 0 to 0.9 with at most three decimals",
+                    "Give for example 0.2.",
+                )
+        for name, chosen, choices in (
+            ("choice", self.choice, ("joint", "separate")),
+            ("selection", self.selection, ("permute-and-flip", "exponential")),
+        ):
+            if chosen not in choices:
+                raise MethodError(f"{name} ({chosen}) must be one of {', '.join(choices)}", "Choose one of them.")
+        if self.max_cells < 4:
+            raise MethodError(
+                f"max_cells ({self.max_cells}) must be at least 4", "Give the number of cells you can store."
+            )
+        self._score()
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Give the parameters as plain values."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+
+    def _score(self) -> Score:
+        return WeightedGain(rows=self.rows) if self.score == WeightedGain.name else SCORES[self.score]()
+
+    def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
+        """Share epsilon among margins, choices and counts."""
+        self._refuse_schema(schema)
+        parts = dict(self._margin_parts(schema, epsilon * self.margins))
+        rest = epsilon - sum(parts.values(), Fraction(0))
+        if self.specializations == "auto":
+            parts |= {"size": rest / 50, "growth": rest * self.growth - rest / 50}
+        else:
+            rounds = self._rounds(schema, self.specializations)
+            parts |= dict.fromkeys(rounds, rest * self.growth / len(rounds))
+        parts["counts"] = rest * (1 - self.growth)
+        return Schedule(parts)
+
+    def expected_cells(self, schema: Schema) -> int:
+        """Take four times the groups that h doublings make."""
+        steps = 16 if self.specializations == "auto" else min(self.specializations, 40)
+        return min(self.max_cells, len(schema.classes) << (steps + 2))
+
+    def _refuse_schema(self, schema: Schema) -> None:
+        if schema.target is None:
+            raise MethodError(
+                "diffgen must have a class attribute to choose by", "Name one with --target or in the schema."
+            )
+        schema.with_target(schema.target)
+        most = most_specializations(list(schema.predictors.values()))
+        if most == 0:
+            raise MethodError(
+                "diffgen must have an attribute besides the class that can be specialized",
+                "Declare more attributes.",
+            )
+        if self.specializations != "auto" and self.specializations > most:
+            raise MethodError(
+                f"specializations ({self.specializations}) must be at most {most:,}, which publishes every leaf",
+                "Ask for fewer.",
+            )
+        fewest = self._fewest_cells(schema)
+        if fewest > self.max_cells:
+            raise MethodError(
+                f"specializations ({self.specializations}) must lead to at most {self.max_cells:,} cells, "
+                f"and lead to {fewest:,} or more",
+                "Ask for fewer specializations, or raise max_cells.",
+            )
+
+    def _fewest_cells(self, schema: Schema) -> int:
+        """Bound from below the cells that h specializations lead to: each adds a part to some attribute.
+
+        The product of part counts, their sum being given, is least when one attribute takes all it can, then the next.
+        """
+        left = self.specializations if self.specializations != "auto" else 1
+        regions = 1
+        for leaves in sorted(schema.shape, reverse=True):
+            taken = min(left, leaves - 1)
+            regions *= taken + 1
+            left -= taken
+        return regions * len(schema.classes)
+
+    def _margin_parts(self, schema: Schema, share: Fraction) -> Mapping[str, Fraction]:
+        """Share the margins' budget as the cube root of the leaves: least sum of leaves / epsilon^2."""
+        weights = {
+            name: round(4 * leaves ** (1 / 3))
+            for name, leaves in zip(schema.predictors, schema.shape, strict=True)
+            if leaves > 1
+        }
+        return {f"margin {name}": share * weight / sum(weights.values()) for name, weight in weights.items() if share}
+
+    def _rounds(self, schema: Schema, specializations: int) -> list[str]:
+        choices = [f"choice {step}" for step in range(1, specializations + 1)]
+        if self.choice == "joint":
+            return choices
+        attributes = list(schema.predictors.values())
+        names = list(schema.predictors)
+        first = [f"split {names[index]}" for index, _, _ in intervals(attributes, Grid.whole(schema.shape))]
+        return first + [label for step, choice in enumerate(choices, 1) for label in (choice, f"split {step}")]
+
+    def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
+        """Choose the cuts, measure the margins, count the groups."""
+        histograms = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
+        prices = self._prices(meter, schema, schedule, histograms)
+        growth = _Growth(self, meter, schema, histograms, prices)
+        growth.run()
+        margins = {
+            index: meter.measure(Cells(histograms, index), schedule[f"margin {name}"], f"margin {name}").of_region(
+                WHOLE
+            )
+            for index, name in enumerate(schema.predictors)
+            if f"margin {name}" in schedule.parts and growth.grid.parts[index] < growth.grid.shape[index]
+        }
+        spend = meter.left if self.leftover else schedule["counts"]
+        counts = meter.measure(Cells(Tally(growth.grid, len(schema.classes))), spend, "counts")
+        return Draft(growth.grid, counts, margins, tuple(growth.steps))
+
+    def _prices(self, meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally) -> Mapping[str, Fraction]:
+        """Give the price of each round of growth; with auto, h follows from a noisy size and public facts.
+
+        A specialization about doubles the groups, and groups x classes should stay below the size times the epsilon
+        of the counts over AUTO_COUNT.
+        """
+        if self.specializations != "auto":
+            return schedule.parts
+        size = meter.measure(Cells(histograms), schedule["size"], "size")
+        bearable = max(int(size.counts.sum()), 1) * schedule["counts"] / (AUTO_COUNT * len(schema.classes))
+        most = most_specializations(list(schema.predictors.values()))
+        steps = min(max(1, round(math.log2(max(float(bearable), 2.0)))), most)
+        rounds = self._rounds(schema, steps)
+        return dict.fromkeys(rounds, schedule["growth"] / len(rounds))
+
+
+class _Growth:
+    """The loop of propose, choose and refine, on one table."""
+
+    def __init__(
+        self, method: DiffGen, meter: Meter, schema: Schema, histograms: Tally, prices: Mapping[str, Fraction]
+    ) -> None:
+        self._method, self._meter, self._prices = method, meter, prices
+        self._histograms = histograms
+        self._names, self._attributes = list(schema.predictors), list(schema.predictors.values())
+        self._chosen_splits: dict[tuple[int, int, int], Candidate] = {}
+        self.grid = histograms.partition
+        self.steps: list[str] = []
+
+    def run(self) -> None:
+        """Specialize until the prices are paid or nothing is left to specialize."""
+        if self._method.choice == "separate":
+            for interval in intervals(self._attributes, self.grid):
+                self._choose_splits([interval], f"split {self._names[interval[0]]}")
+        step = 0
+        while f"choice {step + 1}" in self._prices and (candidates := self._candidates()):
+            step += 1
+            self._specialize(self._choose([candidates], f"choice {step}")[0], step)
+
+    def _candidates(self) -> tuple[Candidate, ...]:
+        found = list(taxonomy_candidates(self._attributes, self.grid))
+        for interval in intervals(self._attributes, self.grid):
+            found += splits(*interval) if self._method.choice == "joint" else [self._chosen_splits[interval]]
+        most = self._method.max_cells // self._histograms.classes
+        return tuple(candidate for candidate in found if regions_after(self.grid, candidate) <= most)
+
+    def _specialize(self, candidate: Candidate, step: int) -> None:
+        self.grid = self.grid.refine(candidate.attribute, candidate.borders)
+        self.steps.append(describe(self._attributes[candidate.attribute], self._names[candidate.attribute], candidate))
+        if self._method.choice == "separate":
+            new = [
+                interval for interval in intervals(self._attributes, self.grid) if interval not in self._chosen_splits
+            ]
+            if new:
+                self._choose_splits(new, f"split {step}")
+
+    def _choose_splits(self, new: list[tuple[int, int, int]], label: str) -> None:
+        self._chosen_splits |= zip(new, self._choose([splits(*interval) for interval in new], label), strict=True)
+
+    def _choose(self, groups: list[tuple[Candidate, ...]], label: str) -> list[Candidate]:
+        choices = Choices(self._histograms, tuple(groups))
+        picks = self._meter.select(choices, self._method._score(), self._prices[label], label, self._method.selection)
+        return [group[int(pick)] for group, pick in zip(groups, picks, strict=True)]

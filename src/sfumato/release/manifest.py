@@ -1,0 +1,143 @@
+"""What a release promises and what was paid for it, as JSON that a person can read.
+
+It is sealed by the account from the ledger's debits. Its digest reveals an edit by accident or by a careless hand; it
+is no signature, and someone who means to forge one can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import ReleaseError
+from sfumato.privacy.budget import Debit
+
+FORMAT = 1
+NEIGHBOURS = "tables that differ by adding or removing one record"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The certificate of a release."""
+
+    version: str
+    publication: str
+    method: str
+    parameters: Mapping[str, Any]
+    debits: tuple[Debit, ...]
+    secure: bool
+    schema_digest: str
+    steps: tuple[str, ...] = ()
+    files: Mapping[str, str] | None = None
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What was paid in all, which is what is promised."""
+        return sum((debit.epsilon for debit in self.debits), Fraction(0))
+
+    @property
+    def guarantee(self) -> str:
+        """The promise in one sentence."""
+        if not self.secure:
+            return (
+                "This release carries NO guarantee: its noise came from a known seed, for tests and benchmarks only "
+                f"(with secure randomness it would be differentially private with epsilon = {self.epsilon})."
+            )
+        return (
+            f"This release is differentially private with epsilon = {self.epsilon}: no event about it is more than "
+            f"exp({self.epsilon}) times as probable on one of two neighbouring tables as on the other, "
+            f"neighbours being {NEIGHBOURS}."
+        )
+
+    def with_files(self, files: Mapping[str, str]) -> Manifest:
+        """Add the digests of the files it covers."""
+        return replace(self, files=dict(files))
+
+    def plain(self) -> dict[str, Any]:
+        """Give the manifest as plain values, its own digest last."""
+        body: dict[str, Any] = {
+            "format": FORMAT,
+            "sfumato": self.version,
+            "guarantee": self.guarantee,
+            "epsilon": str(self.epsilon),
+            "neighbours": NEIGHBOURS,
+            "randomness": "secure" if self.secure else "unsafe seed",
+            "publication": self.publication,
+            "method": {"name": self.method, "parameters": dict(self.parameters)},
+            "ledger": [_plain_debit(debit) for debit in self.debits],
+            "steps": list(self.steps),
+            "schema_digest": self.schema_digest,
+            "files": dict(self.files or {}),
+        }
+        return body | {"digest": _digest(body)}
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint of everything it says."""
+        return str(self.plain()["digest"])
+
+    def dump(self) -> str:
+        """Write it as JSON."""
+        return json.dumps(self.plain(), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def loads(cls, text: str) -> Manifest:
+        """Read it, refusing one that was edited or is too new."""
+        try:
+            plain = json.loads(text)
+            if int(plain["format"]) > FORMAT:
+                raise ReleaseError(
+                    f"release format ({plain['format']}) must be at most {FORMAT}",
+                    "Upgrade Sfumato to read it.",
+                )
+            body = {key: value for key, value in plain.items() if key != "digest"}
+            manifest = cls(
+                version=str(plain["sfumato"]),
+                publication=str(plain["publication"]),
+                method=str(plain["method"]["name"]),
+                parameters=dict(plain["method"]["parameters"]),
+                debits=tuple(_debit(line) for line in plain["ledger"]),
+                secure=plain["randomness"] == "secure",
+                schema_digest=str(plain["schema_digest"]),
+                steps=tuple(map(str, plain["steps"])),
+                files={str(name): str(digest) for name, digest in plain["files"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError):
+            raise ReleaseError(
+                "manifest.json must be a Sfumato manifest, and is not",
+                "Get the release again from its publisher.",
+            ) from None
+        if plain.get("digest") != _digest(body) or manifest.plain() != plain:
+            raise ReleaseError(
+                "manifest.json must be as it was published, and was edited",
+                "Get the release again from its publisher.",
+            )
+        return manifest
+
+
+def _plain_debit(debit: Debit) -> dict[str, Any]:
+    return {
+        "label": debit.label,
+        "mechanism": debit.mechanism,
+        "epsilon": str(debit.epsilon),
+        "sensitivity": str(debit.sensitivity),
+        "cells": debit.cells,
+    }
+
+
+def _debit(line: Mapping[str, Any]) -> Debit:
+    return Debit(
+        str(line["label"]),
+        str(line["mechanism"]),
+        Fraction(line["epsilon"]),
+        Fraction(line["sensitivity"]),
+        int(line["cells"]),
+    )
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

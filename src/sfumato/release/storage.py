@@ -1,0 +1,110 @@
+"""Folders that appear whole or not at all.
+
+A release is written into a hidden folder beside its destination and renamed there when it is complete and on disk.
+The space it will need is set aside first, so that a full disk is found out before any budget is spent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sfumato.errors import ReleaseError
+
+RESERVE = ".reserved"
+
+
+@contextmanager
+def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
+    """Give a folder to write into, with `size` bytes set aside; it becomes the destination if the block succeeds."""
+    target = Path(destination)
+    _refuse_existing(target)
+    staging = target.parent / f".{target.name}.{uuid.uuid4().hex[:12]}.partial"
+    try:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            staging.mkdir()
+            _set_aside(staging / RESERVE, size)
+        except OSError as error:
+            raise _unwritable(target, error) from None
+        yield staging
+        try:
+            (staging / RESERVE).unlink(missing_ok=True)
+            _sync(staging)
+            _refuse_existing(target)
+            staging.rename(target)
+            _sync_folder(target.parent)
+        except OSError as error:
+            raise _unwritable(target, error) from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def give_room(staging: Path) -> None:
+    """Free the space that was set aside, right before it is filled."""
+    (staging / RESERVE).unlink(missing_ok=True)
+
+
+@contextmanager
+def staged_file(destination: str | Path) -> Iterator[Path]:
+    """Give a file name to write to; it becomes the destination if the block succeeds. Existing files are refused."""
+    target = Path(destination)
+    _refuse_existing(target)
+    staging = target.parent / f".{uuid.uuid4().hex[:12]}.{target.name}"
+    try:
+        try:
+            yield staging
+            with staging.open("rb") as written:
+                os.fsync(written.fileno())
+            _refuse_existing(target)
+            staging.rename(target)
+        except OSError as error:
+            raise _unwritable(target, error) from None
+    finally:
+        staging.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """Give a file's digest."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refuse_existing(target: Path) -> None:
+    if target.exists() or target.is_symlink():
+        raise ReleaseError(
+            f"{target} must not exist yet", "Choose another name or move it away; nothing is overwritten."
+        )
+
+
+def _set_aside(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+
+
+def _sync(folder: Path) -> None:
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _unwritable(target: Path, error: OSError) -> ReleaseError:
+    reason = (error.strerror or "cannot be written").lower()
+    return ReleaseError(f"{target} must be writable ({reason})", "Free some space or choose another place.")

@@ -1,0 +1,76 @@
+"""Synthetic records: people drawn from the release, with values of the original kind.
+
+A group is drawn in proportion to its count, then each attribute's leaf inside the group by its spread, then a value
+inside the leaf. All of it is post-processing of what was paid for.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.attributes import Categorical, Numeric
+from sfumato.partition import Grid
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def draw_cells(counts: Integers, size: int, rng: np.random.Generator) -> Integers:
+    """Draw indices of cells in proportion to non-negative counts, or evenly when all are 0."""
+    weights = counts.ravel().astype(np.float64)
+    total = weights.sum()
+    running = np.cumsum(weights if total > 0 else np.ones_like(weights))
+    return np.asarray(np.searchsorted(running, rng.random(size) * running[-1], side="right"), np.int64)
+
+
+def draw_leaves(grid: Grid, attribute: int, parts: Integers, shares: Floats, rng: np.random.Generator) -> Integers:
+    """Draw a leaf inside each given part of an attribute, by the leaves' shares of their part."""
+    cut = grid.cuts[attribute]
+    start = np.asarray(cut[:-1])
+    ends = np.cumsum(shares)
+    before = np.concatenate(([0.0], ends))[start]
+    after = ends[np.asarray(cut[1:]) - 1]
+    at = before[parts] + rng.random(len(parts)) * (after - before)[parts]
+    leaves = np.searchsorted(ends, at, side="right")
+    return np.asarray(np.clip(leaves, start[parts], np.asarray(cut[1:])[parts] - 1), np.int64)
+
+
+def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Generator) -> pa.Array:
+    """Turn leaves into values: a name, or a number or date drawn evenly inside its cell; null for missing."""
+    if isinstance(column, Categorical):
+        return pa.DictionaryArray.from_arrays(pa.array(leaves, pa.int32()), pa.array(column.tree.leaves)).cast(
+            pa.string()
+        )
+    missing = leaves >= column.cells
+    if column.is_whole:
+        width = int(column.width)
+        numbers: NDArray[Any] = int(column.origin) + leaves * width + rng.integers(0, width, len(leaves))
+        kind = pa.date32() if column.is_date else pa.int64()
+        return pa.array(numbers.astype(np.int32) if column.is_date else numbers, kind, mask=missing)
+    digits = max(-int(column.step.as_tuple().exponent) if not isinstance(column.step, datetime.date) else 0, 0) + 1
+    inside = np.floor(rng.random(len(leaves)) * 10) / 10
+    return pa.array(np.round(float(column.origin) + (leaves + inside) * float(column.width), digits), mask=missing)
+
+
+def draw_records(
+    grid: Grid,
+    columns: Sequence[Categorical | Numeric],
+    shares: Sequence[Floats],
+    regions: Integers,
+    rng: np.random.Generator,
+) -> list[pa.Array]:
+    """Draw one record inside each given region."""
+    return [
+        values(
+            column,
+            draw_leaves(grid, attribute, grid.parts_at(attribute, regions), shares[attribute], rng),
+            rng,
+        )
+        for attribute, column in enumerate(columns)
+    ]

@@ -1,0 +1,256 @@
+"""From values to leaf codes: exact at every edge, countable where a value has no leaf."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.attributes import Numeric
+from sfumato.errors import SchemaError, TableError
+from sfumato.io import Coded, Misfit, encode, open_table, refuse_misfits
+from sfumato.io.encode import Grid
+from sfumato.schema import Schema
+
+CANARY = "KANARIENVOGEL"
+
+
+def coded(facts: dict[str, Any], values: Any, **more: Any) -> Coded:
+    """Encode one column."""
+    frame = values if hasattr(values, "schema") or isinstance(values, pd.DataFrame) else pa.table({"x": values})
+    return encode(open_table(frame), Schema.parse({"attributes": {"x": facts}} | more))
+
+
+def codes(facts: dict[str, Any], values: Any) -> list[int]:
+    """Encode one column in which all fits."""
+    result = coded(facts, values)
+    assert not result.misfits
+    return result.columns["x"].tolist()
+
+
+def reasons(facts: dict[str, Any], values: Any) -> dict[str, int]:
+    """Encode one column and count what does not fit."""
+    result = coded(facts, values)
+    assert len(result.columns["x"]) == result.rows == len(values)
+    return {misfit.reason: misfit.rows for misfit in result.misfits}
+
+
+def numeric(lower: Any, upper: Any, step: Any = 1, **more: Any) -> dict[str, Any]:
+    """Declare a grid."""
+    return {"kind": "numeric", "lower": lower, "upper": upper, "step": step} | more
+
+
+def names(*leaves: str, **more: Any) -> dict[str, Any]:
+    """Declare a flat taxonomy."""
+    return {"kind": "categorical", "taxonomy": list(leaves)} | more
+
+
+TENTHS = numeric(0, 1, "0.1")
+YEAR = numeric("2020-01-01", "2020-12-31")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2], [0, 1]),
+        ([1.0, 2.5], [0, 2]),
+        (pa.array([1.0, 2.5], pa.float32()), [0, 2]),
+        (pa.array([0.1], pa.float32()), [6]),
+        ([True, False], [3, 4]),
+        (["1 ", " true"], [0, 3]),
+        ([Decimal("1.00"), Decimal("2.50")], [0, 2]),
+        ([datetime.date(2020, 1, 1)], [5]),
+        (pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("ns")), [5]),
+        (pa.array(["1", "2"], pa.large_string()), [0, 1]),
+        (pa.array(["1", "2"], pa.string_view()), [0, 1]),
+        (pa.array([b"1", b"2"]), [0, 1]),
+        (pa.array(["2", "1", "2"]).dictionary_encode(), [1, 0, 1]),
+        (pd.DataFrame({"x": pd.Categorical(["2", "1"])}), [1, 0]),
+        (pd.DataFrame({"x": pd.Series([1, "2"], dtype=object)}), [0, 1]),
+        (pl.DataFrame({"x": ["2", "1"]}, schema={"x": pl.Categorical}), [1, 0]),
+    ],
+)
+def test_categories_are_matched_by_their_text(values: Any, expected: list[int]) -> None:
+    assert codes(names("1", "2", "2.5", "true", "false", "2020-01-01", "0.1"), values) == expected
+
+
+def test_missing_and_unseen_have_their_leaves() -> None:
+    facts = names("a", "none", "other", missing="none", unseen="other")
+    assert codes(facts, ["a", None, "?", "", "  ", "NA", "zebra", "none"]) == [0, 1, 1, 1, 1, 1, 2, 1]
+    assert codes(facts, pa.nulls(2)) == [1, 1]
+    assert codes(numeric(0, 9, missing="none"), ["3", None, "?", "none"]) == [3, 10, 10, 10]
+    assert codes(numeric(0, 9, missing="none"), [3.0, None, float("nan")]) == [3, 10, 10]
+    assert codes(YEAR | {"missing": "none"}, ["2020-01-03", ""]) == [2, 366]
+
+
+def test_a_declared_leaf_wins_over_a_missing_text() -> None:
+    assert codes(names("NA", "US"), ["NA", "US"]) == [0, 1]
+
+
+def test_missing_texts_are_the_schemas_own() -> None:
+    result = coded(names("a", "?"), ["?", "-", "a"], missing_values=["-"])
+    assert [(misfit.reason, misfit.rows) for misfit in result.misfits] == [("missing value", 1)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "values", "expected"),
+    [
+        (names("a"), ["a", None, "?", "b", "b"], {"missing value": 2, "value not in the taxonomy": 2}),
+        (names("a"), [[1], None], {"missing value": 1, "not a single value": 1}),
+        (names("a"), [{"b": 1}, {"b": 2}], {"not a single value": 2}),
+        (names("a"), pa.array([b"\xff"]), {"value not in the taxonomy": 1}),
+        (TENTHS, [0.5, None, float("nan")], {"missing value": 2}),
+        (TENTHS, [float("inf"), float("-inf"), 0.5], {"not finite": 2}),
+        (TENTHS, ["inf", "-Infinity", "nan", "0.5"], {"missing value": 1, "not finite": 2}),
+        (TENTHS, ["x", "0x1F", "1_0", "1,5", "٣", "--1", "1e", "."], {"not a number": 8}),
+        (TENTHS, [True, False], {"not a number": 2}),
+        (TENTHS, [datetime.date(2020, 1, 1)], {"not a number": 1}),
+        (TENTHS, [[1], [2]], {"not a single value": 2}),
+        (YEAR, [1, 2], {"not a date": 2}),
+        (YEAR, ["5", "20200101", "2020-13-01", "2020-01-01Tx", "x", ""], {"not a date": 5, "missing value": 1}),
+    ],
+)
+def test_what_does_not_fit_is_counted(facts: dict[str, Any], values: Any, expected: dict[str, int]) -> None:
+    assert reasons(facts, values) == expected
+
+
+@pytest.mark.parametrize("kind", [float, str, Decimal, "float32"])
+def test_tenths_fall_in_their_own_cells(kind: Any) -> None:
+    tenths = [f"{number / 10:.1f}" for number in range(11)]
+    values = (
+        pa.array([float(t) for t in tenths], pa.float32()) if kind == "float32" else [kind(text) for text in tenths]
+    )
+    assert codes(TENTHS, values) == list(range(11))
+
+
+@given(st.integers(-50, 50), st.integers(1, 40), st.integers(0, 400), st.sampled_from([1, 10, 100, 1000]))
+def test_every_decimal_on_the_grid_falls_in_its_cell(lower: int, step: int, cell: int, unit: int) -> None:
+    facts = Numeric(
+        lower=Decimal(lower) / unit, upper=Decimal(lower + 400 * step) / unit, step=Decimal(step) / unit, missing=None
+    )
+    grid = Grid.of(facts)
+    number = float(Fraction(lower + cell * step, unit))
+    assert grid.cells_of(np.array([number]))[0].tolist() == [cell]
+
+
+@given(
+    st.integers(-(10**6), 10**6),
+    st.integers(1, 10**4),
+    st.integers(1, 10**3),
+    st.lists(st.integers(-(2**70), 2**70) | st.integers(-(10**7), 10**7), min_size=1, max_size=8),
+)
+def test_whole_numbers_are_exact_in_every_disguise(lower: int, span: int, step: int, values: list[int]) -> None:
+    facts = numeric(lower, lower + span, step)
+    last = span // step
+    expected = [min(max((value - lower) // step, 0), last) for value in values]
+    outside = sum(not lower <= value <= lower + span for value in values)
+    texts = coded(facts, [f" {value}" for value in values])
+    assert (texts.columns["x"].tolist(), texts.outside.get("x", 0)) == (expected, outside)
+    if all(abs(value) < 2**63 for value in values):
+        whole = coded(facts, pa.array(values, pa.int64()))
+        assert (whole.columns["x"].tolist(), whole.outside.get("x", 0)) == (expected, outside)
+
+
+def test_numbers_outside_count_in_the_nearest_cell() -> None:
+    result = coded(numeric(0, 10, 3), [-1, 0, 9, 10, 11, 12, 10**18])
+    assert (result.columns["x"].tolist(), result.outside, result.misfits) == ([0, 0, 3, 3, 3, 3, 3], {"x": 4}, ())
+    assert coded(TENTHS, [1.0000000000001, -0.00000000000001]).outside == {}
+    assert coded(TENTHS, [1.05, 0.5]).outside == {"x": 1}
+
+
+def test_numbers_beyond_the_machine_do_not_crash() -> None:
+    huge = ["9" * 5000, "-" + "9" * 30, "1e400", "-1e400", "1e-400", "9223372036854775808", "+5"]
+    assert codes(numeric(0, 9), huge) == [9, 0, 9, 0, 0, 9, 5]
+    assert codes(numeric(0, 9), pa.array([2**64 - 1, 5], pa.uint64())) == [9, 5]
+    assert codes(numeric(0, 9), pa.array([-(2**63), 2**63 - 1])) == [0, 9]
+    assert codes(numeric(0, 9), [1e308, -1e308]) == [9, 0]
+    assert codes(numeric("1e30", "2e30", "1e27"), ["1.5e30", "3"]) == [500, 0]
+    assert codes(numeric(0, "1e2000", "1e1999"), [1e308, -1.0]) == [0, 0]
+    assert codes(numeric(0, "1e-390", "1e-391"), [1e300, 0.0, -1e300]) == [10, 0, 0]
+    assert codes(numeric(10**17, 10**17 + 10), [10**17 + 3]) == [3]
+
+
+def test_days_come_from_dates_times_and_texts() -> None:
+    texts = ["2020-01-02", "2020-01-03T10:00:00", " 2020-01-04 10:00", "2020-01-05T23:00:00+02:00", "1999-01-01"]
+    assert codes(YEAR, texts) == [1, 2, 3, 4, 0]
+    assert codes(YEAR, [datetime.datetime(2020, 1, 2, 23, 59), datetime.datetime(1960, 1, 1, 1)]) == [1, 0]
+    old = numeric("1960-01-01", "1970-01-31")
+    assert codes(old, [datetime.datetime(1960, 1, 2, 1), datetime.datetime(1970, 1, 1)]) == [1, 3653]
+    assert codes(numeric("2020-01-01", "2020-12-31", 7), [datetime.date(2020, 1, 8)]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "kind"), [(256, np.uint8), (257, np.uint16), (65536, np.uint16), (65537, np.uint32)]
+)
+def test_codes_are_as_small_as_the_leaves_allow(leaves: int, kind: type) -> None:
+    column = coded(numeric(1, leaves), [leaves]).columns["x"]
+    assert (column.dtype, column.tolist()) == (kind, [leaves - 1])
+    assert coded(numeric(1, leaves), pa.array([], pa.int64())).columns["x"].dtype == kind
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", " a ", None, "?"]), max_size=30))
+def test_codes_decode_to_the_values(values: list[str | None]) -> None:
+    facts = names("c", "a", "b", "none", missing="none")
+    leaves = facts["taxonomy"]
+    expected = ["none" if value in (None, "?") else str(value).strip() for value in values]
+    assert [leaves[code] for code in codes(facts, pa.array(values, pa.string()))] == expected
+
+
+def test_many_batches_and_changing_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.io.tables.BATCH_ROWS", 3)
+    chunks = pa.chunked_array(
+        [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a", None]).dictionary_encode()]
+    )
+    result = coded(names("a", "b", "c"), chunks)
+    assert result.columns["x"].tolist() == [0, 1, 2, 0, 0]
+    assert [(misfit.reason, misfit.rows) for misfit in result.misfits] == [("missing value", 1)]
+
+
+def test_only_declared_columns_are_read_in_schema_order(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("spare,b,who,a\n1,2,3,4\n")
+    facts = {"a": numeric(0, 9), "b": numeric(0, 9), "who": {"kind": "identifier"}}
+    result = encode(open_table(path), Schema.parse({"attributes": facts}))
+    assert (list(result.columns), result.undeclared, result.rows) == (["a", "b"], ("spare",), 1)
+
+
+def test_absent_columns_and_empty_schemas_are_refused() -> None:
+    table = open_table(pa.table({"x": [1]}))
+    with pytest.raises(TableError, match="lacks y, z"):
+        encode(table, Schema.parse({"attributes": {"y": numeric(0, 1), "x": numeric(0, 1), "z": numeric(0, 1)}}))
+    with pytest.raises(SchemaError, match="no identifier"):
+        encode(table, Schema.parse({"attributes": {"x": {"kind": "identifier"}}}))
+    assert encode(table, Schema.parse({"attributes": {"x": numeric(0, 1), "gone": {"kind": "identifier"}}})).rows == 1
+
+
+def test_misfits_are_told_without_a_value() -> None:
+    result = coded(names("a"), [CANARY, CANARY, None, "a"])
+    with pytest.raises(TableError, match="x: value not in the taxonomy, 2 rows") as caught:
+        refuse_misfits(result)
+    assert "x: missing value, 1 rows" in str(caught.value)
+    assert "sfumato check" in caught.value.remedy
+    assert CANARY not in str(caught.value) + repr(result)
+
+
+def test_long_lists_of_misfits_are_cut() -> None:
+    misfits = tuple(Misfit(f"c{number}", "missing value", 1) for number in range(20))
+    with pytest.raises(TableError, match="and 12 more") as caught:
+        refuse_misfits(Coded({}, 0, misfits))
+    assert "c8" not in str(caught.value)
+
+
+def test_repr_shows_no_counts() -> None:
+    result = coded(numeric(0, 9), [4711] * 7654 + [None] * 3)
+    assert (result.outside, result.misfits[0].rows) == ({"x": 7654}, 3)
+    assert repr(result) == "Coded(misfits=(Misfit(column='x', reason='missing value'),), undeclared=())"
+    refuse_misfits(coded(numeric(0, 9), [1]))

@@ -1,0 +1,292 @@
+"""No record moves a score further than declared, and the same property refutes a wrong declaration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+from sfumato.errors import MethodError
+from sfumato.privacy.scores import SCORES, InfoGain, Max, Score, WeightedGain
+
+ROWS = [1, 2, 3, 10, 1000, 10**6, 10**9]
+ALL = [Max(), InfoGain(), *(WeightedGain(rows=rows) for rows in ROWS)]
+NAMES = [f"{score.name}-{getattr(score, 'rows', '')}".rstrip("-") for score in ALL]
+every_score = pytest.mark.parametrize("score", ALL, ids=NAMES)
+thorough = settings(derandomize=True, deadline=None, max_examples=100, database=None)
+searching = settings(thorough, max_examples=3000, phases=(Phase.generate,))
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The class counts of one candidate's children, and the record that joins them."""
+
+    children: tuple[tuple[int, ...], ...]
+    child: int
+    label: int
+
+    def moved(self, score: Score) -> int:
+        """Give by how many units the record moves the score."""
+        before = np.array(self.children, np.int64)
+        after = before.copy()
+        after[self.child, self.label] += 1
+        return of_one(score, after) - of_one(score, before)
+
+
+def of_one(score: Score, children: np.ndarray) -> int:
+    """Score a single candidate."""
+    return int(score.of(children, np.array([0, len(children)]))[0])
+
+
+def counts(rows: int) -> st.SearchStrategy[int]:
+    """Give counts that are none, few, around `rows`, or far beyond it."""
+    return st.one_of(
+        st.just(0),
+        st.integers(0, 4),
+        st.integers(0, 10_000),
+        st.integers(max(rows - 3, 0), rows + 3),
+        st.integers(rows // 2, 3 * rows),
+        st.integers(0, 10**12),
+    )
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, rows: int = 1000) -> Arrival:
+    """Give a candidate and a record that falls into one of its children."""
+    classes, number = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    row = st.tuples(*[counts(rows)] * classes)
+    children = draw(st.tuples(*[row] * number))
+    return Arrival(children, draw(st.integers(0, number - 1)), draw(st.integers(0, classes - 1)))
+
+
+def units(score: Score, classes: int) -> Fraction:
+    """Give the declared sensitivity in units of the score."""
+    return score.sensitivity(classes) / score.unit
+
+
+def within(score: Score, arrival: Arrival, share: Fraction = Fraction(1)) -> bool:
+    """Whether the record moves the score by at most this share of the declared sensitivity."""
+    return abs(arrival.moved(score)) <= share * units(score, len(arrival.children[0]))
+
+
+def holds_for_all(score: Score, law) -> bool:
+    """Whether a search finds no arrival that breaks the law."""
+    try:
+        find(arrivals(getattr(score, "rows", 1000)), lambda arrival: not law(arrival), settings=searching)
+    except NoSuchExample:
+        return True
+    return False
+
+
+@every_score
+def test_no_record_moves_a_score_beyond_its_sensitivity(score: Score) -> None:
+    @thorough
+    @given(arrivals(getattr(score, "rows", 1000)))
+    def law(arrival: Arrival) -> None:
+        assert within(score, arrival)
+
+    law()
+
+
+@pytest.mark.slow
+@every_score
+def test_half_the_sensitivity_is_refuted(score: Score) -> None:
+    assert not holds_for_all(score, lambda arrival: within(score, arrival, Fraction(1, 2)))
+
+
+@pytest.mark.parametrize("score", [score for score in ALL if score.monotone], ids=lambda score: score.name)
+def test_no_record_moves_a_monotone_score_down(score: Score) -> None:
+    @thorough
+    @given(arrivals())
+    def law(arrival: Arrival) -> None:
+        assert arrival.moved(score) >= 0
+
+    law()
+
+
+@pytest.mark.parametrize("score", [score for score in ALL if not score.monotone], ids=lambda score: repr(score))
+def test_a_claim_to_be_monotone_is_refuted(score: Score) -> None:
+    assert not holds_for_all(score, lambda arrival: arrival.moved(score) >= 0)
+
+
+@every_score
+def test_a_record_of_another_candidate_changes_nothing(score: Score) -> None:
+    @thorough
+    @given(arrivals(getattr(score, "rows", 1000)), st.integers(0, 10**6))
+    def law(arrival: Arrival, other: int) -> None:
+        here = np.array(arrival.children, np.int64)
+        there = np.full((2, here.shape[1]), other)
+        starts = np.array([0, len(here), len(here) + 2])
+        before = score.of(np.concatenate((here, there)), starts)
+        there[1, 0] += 1
+        after = score.of(np.concatenate((here, there)), starts)
+        assert before[0] == after[0] == of_one(score, here)
+        assert after[1] == of_one(score, there)
+
+    law()
+
+
+@every_score
+def test_scores_are_integers_of_the_grid(score: Score) -> None:
+    children = np.array([[3, 0], [1, 5], [0, 0], [7, 7]])
+    scores = score.of(children, np.array([0, 2, 3, 4]))
+    assert scores.dtype == np.int64
+    assert scores.shape == (3,)
+
+
+@every_score
+@pytest.mark.parametrize("classes", [1, 2, 3, 7, 16, 1000])
+def test_the_sensitivity_is_a_whole_number_of_units(score: Score, classes: int) -> None:
+    assert units(score, classes).denominator == 1
+    assert score.sensitivity(classes) > 0
+
+
+@pytest.mark.parametrize("score", [InfoGain(), WeightedGain()], ids=lambda score: score.name)
+def test_an_empty_candidate_gains_nothing(score: Score) -> None:
+    assert of_one(score, np.zeros((3, 2), np.int64)) == 0
+
+
+def test_an_empty_candidate_has_no_majority() -> None:
+    assert of_one(Max(), np.zeros((3, 2), np.int64)) == 0
+
+
+def test_scores_are_known_by_their_names() -> None:
+    assert {name: score().name for name, score in SCORES.items()} == {name: name for name in SCORES}
+
+
+PROFESSIONAL_ARTIST = np.array([[2, 2], [2, 2]])
+"""Table 1.a of the DiffGen paper: classes Y and N of the two kinds of jobs."""
+BELOW_FORTY = np.array([[4, 3], [0, 1]])
+"""Table 1.a: classes Y and N of ages below 40 and from 40 on."""
+
+
+def test_the_majorities_of_the_papers_table() -> None:
+    assert of_one(Max(), PROFESSIONAL_ARTIST) == 2 + 2
+    assert of_one(Max(), BELOW_FORTY) == 4 + 1
+
+
+def test_the_gains_of_the_papers_table() -> None:
+    left = -(4 / 7) * math.log2(4 / 7) - (3 / 7) * math.log2(3 / 7)
+    assert of_one(InfoGain(), PROFESSIONAL_ARTIST) == 0
+    assert of_one(InfoGain(), BELOW_FORTY) == round((1 - 7 / 8 * left) * 2**20) == 144625
+
+
+def test_the_weighted_gains_of_the_papers_table() -> None:
+    assert of_one(WeightedGain(), PROFESSIONAL_ARTIST) == 0
+    assert abs(of_one(WeightedGain(), BELOW_FORTY) - 8 * 144625 / 2**12) <= 4
+
+
+def test_candidates_are_scored_side_by_side() -> None:
+    both = np.concatenate((PROFESSIONAL_ARTIST, BELOW_FORTY))
+    assert Max().of(both, np.array([0, 2, 4])).tolist() == [4, 5]
+
+
+def test_the_sensitivity_of_the_gain_is_attained() -> None:
+    moved = of_one(InfoGain(), np.array([[1, 0], [0, 1]])) - of_one(InfoGain(), np.array([[1, 0], [0, 0]]))
+    assert moved == 2**20
+    assert units(InfoGain(), 2) - moved <= 1
+
+
+def test_the_gain_stays_in_its_interval_whatever_the_rounding() -> None:
+    generator = np.random.default_rng(1)
+    children = generator.integers(0, 10**12, (40_000, 3))
+    children[generator.random(children.shape) < 0.5] = 0
+    gains = InfoGain().of(children, np.arange(0, 40_001, 4))
+    assert gains.min() >= 0
+    assert gains.max() <= units(InfoGain(), 3)
+
+
+@pytest.mark.parametrize("rows", [0, -1, 10**9 + 1])
+def test_rows_out_of_bounds_are_refused(rows: int) -> None:
+    with pytest.raises(MethodError, match="rows"):
+        WeightedGain(rows=rows)
+
+
+def test_rows_are_checked_when_replaced() -> None:
+    with pytest.raises(MethodError):
+        replace(WeightedGain(), rows=0)
+
+
+def test_the_weighted_gain_is_the_gain_times_the_records() -> None:
+    children = np.array([[40_000, 3000], [500, 90_000], [12, 7]])
+    weighted = of_one(WeightedGain(), children) * WeightedGain.unit
+    gain = of_one(InfoGain(), children) * InfoGain.unit
+    records = int(children.sum())
+    assert abs(weighted - gain * records) <= 6 * WeightedGain.unit + records * InfoGain.unit
+
+
+SLACK = 5
+
+
+def exact_moved(arrival: Arrival, rows: int) -> Decimal:
+    """Give the move of the unrounded weighted gain, in units, from fifty-digit logarithms."""
+    with localcontext() as context:
+        context.prec = 50
+        two = Decimal(2).ln()
+
+        def curve(x: int) -> Decimal:
+            return Decimal(x) * Decimal(x).ln() / two if x else Decimal(0)
+
+        def step(x: int) -> Decimal:
+            bent = min(x, rows)
+            return curve(bent + 1) - curve(bent)
+
+        child = arrival.children[arrival.child]
+        everyone = sum(map(sum, arrival.children))
+        of_label = sum(row[arrival.label] for row in arrival.children)
+        bits = step(everyone) - step(of_label) - step(sum(child)) + step(child[arrival.label])
+        return bits / Decimal(WeightedGain.unit.numerator) * WeightedGain.unit.denominator
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_rounding_moves_the_weighted_gain_by_at_most_the_stated_units(rows: int) -> None:
+    score = WeightedGain(rows=rows)
+
+    @thorough
+    @given(arrivals(rows))
+    def law(arrival: Arrival) -> None:
+        assert abs(arrival.moved(score) - exact_moved(arrival, rows)) <= SLACK
+
+    law()
+
+
+@pytest.mark.parametrize("rows", [10**9, 10**9 - 1, 999_999_937, 2**29 + 1])
+def test_the_steps_of_the_curve_are_right_near_the_float_limit(rows: int) -> None:
+    score = WeightedGain(rows=rows)
+    for total in [*range(rows - 40, rows + 3), *range(rows // 2, rows // 2 + 40), 3 * rows]:
+        arrival = Arrival(((total, 0), (0, 0)), 1, 1)
+        assert abs(arrival.moved(score) - exact_moved(arrival, rows)) <= Decimal("1.02")
+        assert within(score, arrival)
+
+
+@pytest.mark.parametrize("rows", [1, 1000, 10**6, 10**9])
+def test_the_unrounded_weighted_gain_moves_by_no_more_than_its_bound(rows: int) -> None:
+    bound = Decimal(str((math.log2(rows + 1) + 1 / math.log(2)) * 256)) + Decimal("1e-6")
+
+    @thorough
+    @given(arrivals(rows))
+    def law(arrival: Arrival) -> None:
+        assert abs(exact_moved(arrival, rows)) <= bound
+
+    law()
+
+
+def test_the_declared_sensitivity_leaves_room_for_the_slack() -> None:
+    for rows in ROWS:
+        exact = (math.log2(rows + 1) + 1 / math.log(2)) * 256
+        assert units(WeightedGain(rows=rows), 2) >= exact + SLACK
+
+
+def test_the_curve_is_convex_around_the_bend() -> None:
+    for rows in ROWS:
+        score = WeightedGain(rows=rows)
+        steps = [Arrival(((total, 0), (0, 0)), 1, 1).moved(score) for total in range(max(rows - 20, 0), rows + 20)]
+        assert all(later >= earlier - 2 for earlier, later in pairwise(steps))

@@ -1,0 +1,258 @@
+"""Reading tables: every kind the same, every bad file one sentence, no value ever in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.errors import TableError
+from sfumato.io import tables
+from sfumato.io.tables import Table, open_table
+
+CANARY = "KANARIENVOGEL"
+Writer = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Writer:
+    """Write a file and give its path."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
+
+
+def rows(table: Table, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    """Read a whole table."""
+    return [row for batch in table.batches(columns or table.columns) for row in batch.to_pylist()]
+
+
+def refusal(source: Any) -> TableError:
+    """Read a whole bad table and give the error, which holds no value in any of its parts."""
+    with pytest.raises(TableError) as caught:
+        rows(open_table(source))
+    assert CANARY not in repr(caught.value) + str(caught.value)
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    return caught.value
+
+
+@pytest.mark.parametrize("delimiter", list(",;\t|"))
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_delimited_text_is_read_as_text(write: Writer, delimiter: str, newline: str, start: str) -> None:
+    lines = [["a", " b ", '"c, d; e"'], ["007", " x ", "1e3"], ["", '"say ""no"""', "NULL"]]
+    path = write("t.csv", start + newline.join(delimiter.join(line) for line in lines) + newline)
+    table = open_table(path)
+    assert table.columns == ["a", "b", "c, d; e"]
+    assert [list(row.values()) for row in rows(table)] == [["007", " x ", "1e3"], [None, 'say "no"', "NULL"]]
+
+
+def test_every_kind_of_file_gives_the_same_values(write: Writer, tmp_path: Path) -> None:
+    frame = pa.table({"n": [1, 2, None], "s": ["x", None, "z"]})
+    records = frame.to_pylist()
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    pq.write_table(frame, tmp_path / "t.parquet")
+    sources: list[Any] = [
+        tmp_path / "t.parquet",
+        str(write("t.json", json.dumps(records))),
+        write("t.jsonl", lines),
+        write("t.ndjson", lines),
+        write("t.jsonl.gz", gzip.compress(lines.encode())),
+        frame,
+        frame.to_batches()[0],
+        pl.DataFrame(records),
+        pl.DataFrame(records).lazy(),
+        pd.DataFrame({"n": pd.array([1, 2, None], dtype="Int64"), "s": ["x", None, "z"]}),
+    ]
+    for source in sources:
+        assert rows(open_table(source)) == records
+    texts = [{name: None if value is None else str(value) for name, value in record.items()} for record in records]
+    comma = "n,s\n1,x\n2,\n,z\n"
+    for path in (
+        write("t.csv", comma),
+        write("T.CSV", comma),
+        write("t.csv.gz", gzip.compress(comma.encode())),
+        write("t.tsv", comma.replace(",", "\t")),
+    ):
+        assert rows(open_table(path)) == texts
+
+
+def test_only_the_asked_columns_are_read_in_the_asked_order(write: Writer) -> None:
+    table = open_table(write("t.csv", "a,b,c\n1,2,3\n"))
+    assert [list(row.items()) for row in rows(table, ["c", "a"])] == [[("c", "3"), ("a", "1")]]
+    for wrong in (["a", "nobody"], []):
+        with pytest.raises(TableError, match="must be columns of the table"):
+            table.batches(wrong)
+
+
+@pytest.mark.parametrize(
+    "name", ["x*.csv", "x?.csv", "x[1].csv", "it's.csv", 'a "quoted".csv', "year=2020/x.csv", "$1 %s.csv"]
+)
+def test_a_path_means_that_very_file(write: Writer, name: str) -> None:
+    for other in ("x1.csv", "xy.csv", "xx.csv"):
+        write(other, "a\nwrong\n")
+    table = open_table(write(name, "a\nright\n"))
+    assert (table.columns, rows(table)) == (["a"], [{"a": "right"}])
+
+
+def test_odd_column_names_are_kept(write: Writer, tmp_path: Path) -> None:
+    names = ["a", "A", 'q"uote', "it's", "select", "ünï", "a b", "c0"]
+    path = write(
+        "t.csv", ",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n" + ",".join("12345678") + "\n"
+    )
+    assert rows(open_table(path)) == [dict(zip(names, "12345678", strict=True))]
+    pq.write_table(pa.table({name: [1] for name in names[1:]}), tmp_path / "t.parquet")
+    assert rows(open_table(tmp_path / "t.parquet")) == [dict.fromkeys(names[1:], 1)]
+
+
+def test_nameless_columns_are_named_by_place(write: Writer) -> None:
+    assert open_table(write("t.csv", ",b\n0,1\n")).columns == ["column_1", "b"]
+
+
+@pytest.mark.parametrize("content", ["a,b\n", "a,b", "a,b\r\n"])
+def test_header_alone_is_a_table_without_rows(write: Writer, content: str) -> None:
+    table = open_table(write("t.csv", content))
+    assert (table.columns, rows(table)) == (["a", "b"], [])
+
+
+def test_one_column_one_row_and_many_columns(write: Writer) -> None:
+    assert rows(open_table(write("t.csv", "a\nx"))) == [{"a": "x"}]
+    names = [f"v{number}" for number in range(300)]
+    wide = open_table(write("wide.csv", ",".join(names) + "\n" + ",".join(names) + "\n"))
+    assert rows(wide) == [dict(zip(names, names, strict=True))]
+
+
+def test_json_texts_stay_texts(write: Writer) -> None:
+    lines = '{"d": "2020-1-1", "t": "10:00", "m": 1, "b": true}\n{"d": "2020-01-02", "t": null, "m": "x", "b": false}\n'
+    assert rows(open_table(write("t.jsonl", lines))) == [
+        {"d": "2020-1-1", "t": "10:00", "m": "1", "b": True},
+        {"d": "2020-01-02", "t": None, "m": "x", "b": False},
+    ]
+
+
+def test_mixed_pandas_columns_become_text() -> None:
+    frame = pd.DataFrame({"m": pd.Series([1, "x", None, 2.5], dtype=object)})
+    assert rows(open_table(frame)) == [{"m": "1"}, {"m": "x"}, {"m": None}, {"m": "2.5"}]
+
+
+def test_batches_are_bounded_and_in_order(tmp_path: Path) -> None:
+    frame = pa.table({"n": pa.array(range(300_000))})
+    pq.write_table(frame, tmp_path / "t.parquet")
+    for source in (tmp_path / "t.parquet", frame, pl.DataFrame(frame), frame.to_pandas()):
+        batches = list(open_table(source).batches(["n"]))
+        assert max(batch.num_rows for batch in batches) <= tables.BATCH_ROWS
+        assert pa.Table.from_batches(batches)["n"].to_pylist() == list(range(300_000))
+
+
+def test_a_table_can_be_read_twice_and_left_half_way(write: Writer) -> None:
+    table = open_table(write("t.csv", "a\n" + "1\n" * 300_000))
+    assert next(table.batches(["a"])).num_rows > 0
+    assert len(rows(table)) == len(rows(table)) == 300_000
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (f"a,b\n1,2\n{CANARY}\n", r"as many fields as its header \(line 3\)"),
+        (f"a,b\n1,2\n{CANARY},2,3\n", r"as many fields as its header \(line 3\)"),
+        (f'a,b\n1,2\n"{CANARY},2\n', r"closed \(line 3\)"),
+        (f'a,b\n"{CANARY}"x,2\n', r"closed \(line 2\)"),
+        (f"a,b\n{CANARY}é,2\n".encode("latin-1"), r"UTF-8 text \(line 2\)"),
+        (f"é,b\n{CANARY},2\n".encode("latin-1"), "UTF-8 text"),
+        (f"a,b\n{CANARY},2\n".encode("utf-16"), "UTF-8 text"),
+        (f"a,b,a\n{CANARY},2,3\n", r"column names \(a\) must be distinct"),
+        (f"\n\na,b\n{CANARY},2\n", "first line"),
+        (f'"a,b\n{CANARY},2\n', "well-formed"),
+        ("", "must not be empty"),
+        ("x" * (tables.LONGEST_HEADER + 1), "must"),
+        (f"a,b\r\n{CANARY},2\n3,4\n", "well-formed"),
+    ],
+)
+def test_bad_text_is_refused(write: Writer, content: str | bytes, said: str) -> None:
+    path = write("bad.csv", content)
+    error = refusal(path)
+    assert "bad.csv" in str(error) or "column names" in str(error)
+    assert re.search(said, str(error))
+
+
+def test_bad_row_is_found_though_its_column_is_not_read(write: Writer) -> None:
+    table = open_table(write("bad.csv", f"a,b\n1,2\n{CANARY},1,2\n"))
+    with pytest.raises(TableError, match="line 3"):
+        rows(table, ["b"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f'{{"a": 1}}\n{{"a": "{CANARY}\n',
+        f'{{"a": {CANARY}}}\n',
+        '{"a": 1}\n' * 50_000 + f'{{"a": {CANARY}}}\n',
+    ],
+)
+def test_bad_json_is_refused(write: Writer, content: str) -> None:
+    assert "well-formed" in str(refusal(write("bad.jsonl", content)))
+    assert "well-formed" in str(refusal(write("bad.json", "[" + content)))
+
+
+def test_json_names_that_differ_in_case_only_are_refused(write: Writer) -> None:
+    assert "more than case" in str(refusal(write("t.jsonl", '{"a": 1, "A": 2}\n')))
+
+
+def test_truncated_and_false_files_are_refused(write: Writer, tmp_path: Path) -> None:
+    packed = gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (n * 7919 % 10007, n) for n in range(100_000)))
+    pq.write_table(pa.table({"a": [CANARY] * 1000}), tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    for path in (
+        write("cut.csv.gz", packed[: len(packed) // 2]),
+        write("false.csv.gz", f"a,b\n{CANARY},2\n"),
+        write("cut.parquet", whole[: len(whole) // 2]),
+        write("false.parquet", f"PAR1{CANARY}PAR1"),
+        write("holed.parquet", whole[:4] + b"\xff" * 40 + whole[44:]),
+    ):
+        assert "well-formed and readable" in str(refusal(path))
+
+
+def test_names_that_are_no_tables_are_refused(write: Writer, tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    assert "must exist" in str(refusal(tmp_path / "nowhere.csv"))
+    assert "folder" in str(refusal(tmp_path / "folder.csv"))
+    for name in ("t.xlsx", "t", "t.parquet.gz", "t.gz", ".csv"):
+        assert ".parquet" in str(refusal(write(name, "a\n1\n")))
+
+
+def test_repeated_names_in_other_kinds_are_refused(tmp_path: Path) -> None:
+    twins = pa.table([[1], [2]], names=["a", "a"])
+    pq.write_table(twins, tmp_path / "t.parquet")
+    pq.write_table(pa.table({"a": [1], "A": [2]}), tmp_path / "case.parquet")
+    for source in (twins, tmp_path / "t.parquet", pd.DataFrame([[1, 2]], columns=["a", "a"])):
+        assert "must be distinct" in str(refusal(source))
+    assert "more than case" in str(refusal(tmp_path / "case.parquet"))
+
+
+@pytest.mark.parametrize("source", [None, 3, {"a": [1]}, [1], pd.DataFrame({1: [2]}), pd.DataFrame(), pd.Series([1])])
+def test_what_is_no_frame_is_refused(source: Any) -> None:
+    assert "must" in str(refusal(source))
+
+
+def test_failing_lazy_frame_says_nothing_of_its_rows() -> None:
+    lazy = pl.LazyFrame({"a": [CANARY]}).with_columns(pl.col("a").cast(pl.Int64))
+    assert "lazy frame" in str(refusal(lazy))
+
+
+def test_repr_shows_names_only(write: Writer) -> None:
+    assert repr(open_table(write("t.csv", f"a,b\n{CANARY},1\n"))) == "Table(columns=['a', 'b'])"
