@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counts.tally import Cells, Choices, CountEngine, Counts, Tally
+from sfumato.counts.choices import Choices
+from sfumato.counts.tally import Cells, CountEngine, Counts, Tally
 from sfumato.errors import BudgetError
 from sfumato.privacy.budget import FINEST_PART, Debit
 from sfumato.privacy.mechanisms import Mechanisms, Selection
@@ -83,17 +84,16 @@ class Meter:
         sided = 1 if score.monotone and selection == "permute-and-flip" else 2
         rate = spend * score.unit / (sided * sensitivity)
         self._pay(Debit(label, f"{selection} ({score.name})", spend, sensitivity, int(choices.group_starts[-1])))
-        scores = score.of(choices.children(self._look(choices.tally)), choices.child_starts)
+        scores = score.of(choices.child_counts(self._look(choices.tally)), choices.child_starts)
         return self._mechanisms.choose(selection, scores, choices.group_starts, rate)
 
     def _pay(self, debit: Debit) -> None:
         """Write the debit, unless it is more than is left or too fine for exact sampling.
 
-        With numbers up to 2^31 in the epsilon and 2^22 in a score's sensitivity, rates stay below 2^54 and the
-        samplers' products below 2^62.
+        With a denominator up to 2^31 in the epsilon and 2^17 units in a score's sensitivity, a rate's denominator stays
+        below 2^49, and what the samplers multiply it with (below 2^13, beyond any run of luck) keeps to 62 bits.
         """
-        finest = max(debit.epsilon.numerator, debit.epsilon.denominator) <= FINEST_PART
-        if not (0 < debit.epsilon <= self.left and finest):
+        if not (0 < debit.epsilon <= self.left and debit.epsilon.denominator <= FINEST_PART):
             raise BudgetError(
                 f"round {debit.label} (epsilon {debit.epsilon}) must cost more than 0 and at most the {self.left} left",
                 "Nothing was looked at. Report this: it is a mistake of the method.",

@@ -18,21 +18,22 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
+from sfumato.counts.choices import Candidates, Choices, Specialization
 from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Candidate, Cells, Choices, Tally
+from sfumato.counts.tally import Cells, Tally
 from sfumato.errors import MethodError
 from sfumato.methods.base import Draft
 from sfumato.methods.cuts import (
     WHOLE,
+    Interval,
     describe,
     intervals,
     most_specializations,
     regions_after,
-    splits,
     taxonomy_candidates,
 )
 from sfumato.partition import Grid
-from sfumato.privacy.budget import Schedule
+from sfumato.privacy.budget import Schedule, payable
 from sfumato.privacy.mechanisms import Selection
 from sfumato.privacy.scores import SCORES, Score, WeightedGain
 from sfumato.schema import Schema
@@ -107,7 +108,7 @@ class DiffGen:
             raise MethodError(
                 f"max_cells ({self.max_cells}) must be at least 4", "Give the number of cells you can store."
             )
-        self._score()
+        self.score_value()
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -115,7 +116,8 @@ class DiffGen:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
 
-    def _score(self) -> Score:
+    def score_value(self) -> Score:
+        """Give the score by value."""
         return WeightedGain(rows=self.rows) if self.score == WeightedGain.name else SCORES[self.score]()
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
@@ -205,7 +207,7 @@ class DiffGen:
             for index, name in enumerate(schema.predictors)
             if f"margin {name}" in schedule.parts and growth.grid.parts[index] < growth.grid.shape[index]
         }
-        spend = meter.left if self.leftover else schedule["counts"]
+        spend = payable(meter.left) if self.leftover else schedule["counts"]
         counts = meter.measure(Cells(Tally(growth.grid, len(schema.classes))), spend, "counts")
         return Draft(growth.grid, counts, margins, tuple(growth.steps))
 
@@ -222,7 +224,7 @@ class DiffGen:
         most = most_specializations(list(schema.predictors.values()))
         steps = min(max(1, round(math.log2(max(float(bearable), 2.0)))), most)
         rounds = self._rounds(schema, steps)
-        return dict.fromkeys(rounds, schedule["growth"] / len(rounds))
+        return dict.fromkeys(rounds, payable(schedule["growth"] / len(rounds)))
 
 
 class _Growth:
@@ -232,9 +234,9 @@ class _Growth:
         self, method: DiffGen, meter: Meter, schema: Schema, histograms: Tally, prices: Mapping[str, Fraction]
     ) -> None:
         self._method, self._meter, self._prices = method, meter, prices
-        self._histograms = histograms
+        self._histograms, self._score = histograms, method.score_value()
         self._names, self._attributes = list(schema.predictors), list(schema.predictors.values())
-        self._chosen_splits: dict[tuple[int, int, int], Candidate] = {}
+        self._chosen_splits: dict[Interval, Specialization] = {}
         self.grid = histograms.partition
         self.steps: list[str] = []
 
@@ -244,31 +246,35 @@ class _Growth:
             for interval in intervals(self._attributes, self.grid):
                 self._choose_splits([interval], f"split {self._names[interval[0]]}")
         step = 0
-        while f"choice {step + 1}" in self._prices and (candidates := self._candidates()):
+        while f"choice {step + 1}" in self._prices and len(candidates := self._candidates()):
             step += 1
             self._specialize(self._choose([candidates], f"choice {step}")[0], step)
 
-    def _candidates(self) -> tuple[Candidate, ...]:
-        found = list(taxonomy_candidates(self._attributes, self.grid))
-        for interval in intervals(self._attributes, self.grid):
-            found += splits(*interval) if self._method.choice == "joint" else [self._chosen_splits[interval]]
-        most = self._method.max_cells // self._histograms.classes
-        return tuple(candidate for candidate in found if regions_after(self.grid, candidate) <= most)
+    def _candidates(self) -> Candidates:
+        """Give all that may be chosen: categorical values, and intervals with every split or with their chosen one."""
+        numeric = [
+            Candidates.splits(WHOLE, *interval)
+            if self._method.choice == "joint"
+            else Candidates.one(WHOLE, interval[0], self._chosen_splits[interval].borders)
+            for interval in intervals(self._attributes, self.grid)
+        ]
+        found = Candidates.join([*taxonomy_candidates(self._attributes, self.grid), *numeric])
+        return found.where(regions_after(self.grid, found) <= self._method.max_cells // self._histograms.classes)
 
-    def _specialize(self, candidate: Candidate, step: int) -> None:
-        self.grid = self.grid.refine(candidate.attribute, candidate.borders)
-        self.steps.append(describe(self._attributes[candidate.attribute], self._names[candidate.attribute], candidate))
+    def _specialize(self, chosen: Specialization, step: int) -> None:
+        self.grid = self.grid.refine(chosen.attribute, chosen.borders)
+        self.steps.append(describe(self._attributes[chosen.attribute], self._names[chosen.attribute], chosen))
         if self._method.choice == "separate":
-            new = [
-                interval for interval in intervals(self._attributes, self.grid) if interval not in self._chosen_splits
-            ]
+            every = intervals(self._attributes, self.grid)
+            new = [interval for interval in every if interval not in self._chosen_splits]
             if new:
                 self._choose_splits(new, f"split {step}")
 
-    def _choose_splits(self, new: list[tuple[int, int, int]], label: str) -> None:
-        self._chosen_splits |= zip(new, self._choose([splits(*interval) for interval in new], label), strict=True)
+    def _choose_splits(self, new: list[Interval], label: str) -> None:
+        chosen = self._choose([Candidates.splits(WHOLE, *interval) for interval in new], label)
+        self._chosen_splits |= zip(new, chosen, strict=True)
 
-    def _choose(self, groups: list[tuple[Candidate, ...]], label: str) -> list[Candidate]:
+    def _choose(self, groups: list[Candidates], label: str) -> list[Specialization]:
         choices = Choices(self._histograms, tuple(groups))
-        picks = self._meter.select(choices, self._method._score(), self._prices[label], label, self._method.selection)
+        picks = self._meter.select(choices, self._score, self._prices[label], label, self._method.selection)
         return [group[int(pick)] for group, pick in zip(groups, picks, strict=True)]

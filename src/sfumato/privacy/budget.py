@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from sfumato.attributes import read_fraction
 from sfumato.errors import BudgetError
@@ -18,7 +19,7 @@ FINEST = 10**6
 LARGEST = 1000
 """Beyond this epsilon there is nothing left to promise."""
 FINEST_PART = 2**31
-"""A part of it, after division among rounds, has numbers up to this: the samplers multiply them in 64 bits."""
+"""A part of it, after division among rounds, has a denominator up to this: the samplers multiply it in 64 bits."""
 
 
 def epsilon_of(value: str | int | float | Fraction) -> Fraction:
@@ -32,7 +33,7 @@ def epsilon_of(value: str | int | float | Fraction) -> Fraction:
     if epsilon is None:
         raise BudgetError(f"epsilon ({str(value)[:40]}) must be a number", remedy)
     if epsilon <= 0:
-        raise BudgetError(f"epsilon ({value}) must be greater than 0", remedy)
+        raise BudgetError(f"epsilon ({str(value)[:40]}) must be greater than 0", remedy)
     if epsilon > LARGEST:
         raise BudgetError(
             f"epsilon ({str(value)[:40]}) must be at most {LARGEST:,}: more protects nobody",
@@ -46,24 +47,34 @@ def epsilon_of(value: str | int | float | Fraction) -> Fraction:
     return epsilon
 
 
+def payable(amount: Fraction) -> Fraction:
+    """Give the amount itself if it can be sampled exactly, else the next lower one that can.
+
+    >>> payable(Fraction(1, 52)), payable(Fraction(1, 3 * 10**12))
+    (Fraction(1, 52), Fraction(0, 1))
+    """
+    if amount.denominator <= FINEST_PART:
+        return amount
+    return Fraction(amount.numerator * FINEST_PART // amount.denominator, FINEST_PART)
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """What each round will cost, by label, in order; the parts sum to the whole by definition."""
+    """What each round will cost, by label, in order; the parts sum to the whole by definition.
+
+    Parts that are too fine to be sampled exactly are rounded down to what can be paid.
+    """
 
     parts: Mapping[str, Fraction]
 
     def __post_init__(self) -> None:
-        """Refuse parts that are not positive or too fine to sample exactly."""
+        """Make the parts payable and fixed; refuse those that are nothing."""
+        object.__setattr__(self, "parts", MappingProxyType({name: payable(part) for name, part in self.parts.items()}))
         for label, part in self.parts.items():
             if part <= 0:
                 raise BudgetError(
-                    f"the part for {label} ({part}) must be greater than 0",
-                    "Report this: it is a mistake of the method.",
-                )
-            if max(part.numerator, part.denominator) > FINEST_PART:
-                raise BudgetError(
-                    f"the part of epsilon for {label} ({part}) must have numbers up to {FINEST_PART:,}",
-                    "Round epsilon to fewer digits.",
+                    f"the part of epsilon for {label} must be greater than 0, and is next to nothing",
+                    "Use a larger epsilon or fewer rounds.",
                 )
 
     def __getitem__(self, label: str) -> Fraction:

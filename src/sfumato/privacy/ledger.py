@@ -85,13 +85,15 @@ class Ledger:
 
     def __init__(self, path: str | Path, name: str, budget: Fraction | None) -> None:
         """Open the ledger, or begin one for this table with its lifetime budget."""
+        if budget is not None:
+            _refuse_nothing("the lifetime budget", budget)
         self.path = Path(path)
         with self._transaction() as db:
             if not db.execute("select 1 from sqlite_master").fetchone():
                 self._begin(db, name, budget)
         with self._transaction() as db:
             self._check_format(db)
-            self._check_budget(db, budget)
+            self._check_owner(db, name, budget)
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
@@ -122,7 +124,7 @@ class Ledger:
         except sqlite3.Error as error:
             raise LedgerError(
                 f"ledger {self.path} must be a writable Sfumato ledger ({str(error).lower()})",
-                "Nothing was looked at. Free the disk or the file, or name another place with --ledger.",
+                "Free the disk or the file, or name another place with --ledger. Without a debit nothing is looked at.",
             ) from None
 
     def _begin(self, db: sqlite3.Connection, name: str, budget: Fraction | None) -> None:
@@ -151,11 +153,17 @@ class Ledger:
         if found > FORMAT:
             raise LedgerError(f"ledger {self.path} must have format {FORMAT} or older", "Upgrade Sfumato to use it.")
 
-    def _check_budget(self, db: sqlite3.Connection, budget: Fraction | None) -> None:
+    def _check_owner(self, db: sqlite3.Connection, name: str, budget: Fraction | None) -> None:
+        (owner,) = db.execute("select name from account").fetchone()
+        if owner != name:
+            raise LedgerError(
+                f"ledger {self.path} must belong to table {name}, and belongs to {owner}",
+                "Name another ledger, or correct the schema's name.",
+            )
         current = self._budget(db)
         if budget is not None and budget != current:
             raise LedgerError(
-                f"the schema's budget ({budget}) must be the account's, which is {current or 'unlimited'}",
+                f"the schema's budget ({budget}) must be the account's, {'unlimited' if current is None else current}",
                 "Correct the schema, or change the account with `sfumato account amend`.",
             )
 
@@ -193,7 +201,7 @@ class Ledger:
 
     def reserve(self, method: str, epsilon: Fraction) -> Reservation:
         """Set a publication's whole epsilon aside, or refuse, in one step that no other process can come between."""
-        _refuse_nothing("reservation", epsilon)
+        _refuse_nothing("epsilon", epsilon)
         with self._transaction() as db:
             _refuse_beyond(self._statement(db), epsilon)
             key = str(uuid.uuid4())
@@ -219,7 +227,7 @@ class Ledger:
                     debit.mechanism,
                     str(debit.epsilon),
                     str(debit.sensitivity),
-                    debit.cells,
+                    int(debit.cells),
                 ),
             )
 
@@ -231,6 +239,8 @@ class Ledger:
 
     def amend(self, budget: Fraction | None) -> None:
         """Change the lifetime budget. The old one stays on record."""
+        if budget is not None:
+            _refuse_nothing("the lifetime budget", budget)
         with self._transaction() as db:
             db.execute("insert into budget values (?, ?)", (_now(), _text(budget)))
 
@@ -273,7 +283,7 @@ def _refuse_beyond(statement: Statement, epsilon: Fraction) -> None:
 
 def _refuse_nothing(what: str, epsilon: Fraction) -> None:
     if epsilon <= 0:
-        raise BudgetError(f"the epsilon of {what} ({epsilon}) must be greater than 0", "Nothing was looked at.")
+        raise BudgetError(f"{what} ({epsilon}) must be greater than 0", "Give a number such as 1 or 1/2.")
 
 
 def _now() -> str:

@@ -81,7 +81,7 @@ class InfoGain:
     """
 
     name: ClassVar[str] = "gain"
-    unit: ClassVar[Fraction] = Fraction(1, 2**20)
+    unit: ClassVar[Fraction] = Fraction(1, 2**12)
     monotone: ClassVar[bool] = False
 
     def sensitivity(self, classes: int) -> Fraction:

@@ -1,19 +1,17 @@
 """Where randomness comes from: the operating system's cryptographic source, or a seed for tests.
 
 It is apart so that nothing else can draw randomness: what is exact above it rests on these words being uniform and
-unpredictable. Large blocks of `os.urandom` run at some 250 MB/s, a fraction of what the samplers take.
+unpredictable. `os.urandom` runs at some 250 MB/s in large pieces, which is no bottleneck: samplers ask for whole
+arrays.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-BLOCK = 1 << 16
 
 
 class Stream(Protocol):
@@ -21,29 +19,20 @@ class Stream(Protocol):
 
     secure: bool
 
-    def take(self, size: int) -> bytes | bytearray | memoryview:
+    def take(self, size: int) -> bytes:
         """Give this many bytes, each used once."""
 
 
 class SystemStream:
-    """The operating system's cryptographic generator, drawn in blocks that no thread or forked process shares."""
+    """The operating system's cryptographic generator, asked anew each time: nothing is kept that could be used
+    twice.
+    """
 
     secure = True
 
-    def __init__(self) -> None:
-        """Start with nothing in store."""
-        self._owner = os.getpid()
-        self._store = memoryview(b"")
-        self._one_at_a_time = threading.Lock()
-
-    def take(self, size: int) -> memoryview:
-        """Give bytes from the store, or straight from the system when it does not hold enough."""
-        with self._one_at_a_time:
-            if size > len(self._store) or self._owner != os.getpid():
-                self._owner = os.getpid()
-                self._store = memoryview(os.urandom(max(size, BLOCK)))
-            taken, self._store = self._store[:size], self._store[size:]
-            return taken
+    def take(self, size: int) -> bytes:
+        """Give bytes straight from the system."""
+        return os.urandom(size)
 
 
 class SeededStream:

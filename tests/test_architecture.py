@@ -1,0 +1,136 @@
+"""Who may know what: the import table, the public names, and a floor under the number of tests."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import sfumato
+
+SOURCE = Path(sfumato.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+PUBLIC = {"errors", "taxonomy", "attributes", "schema", "partition"}
+MAY_IMPORT = {
+    "errors": set(),
+    "taxonomy": {"errors"},
+    "attributes": {"errors", "taxonomy"},
+    "schema": {"errors", "taxonomy", "attributes"},
+    "partition": {"errors"},
+    "privacy": PUBLIC | {"privacy"},
+    "counts": PUBLIC | {"counts", "privacy"},
+    "methods": PUBLIC
+    | {"methods", "counts.meter", "counts.tally", "counts.choices"}
+    | {"privacy.budget", "privacy.scores", "privacy.noisy", "privacy.mechanisms.Selection"},
+    "release": PUBLIC | {"release", "privacy.budget", "privacy.ledger", "privacy.noisy"},
+    "io": PUBLIC | {"io"},
+    "datasets": PUBLIC | {"io"},
+    "account": PUBLIC | {"counts", "methods.base", "privacy", "release", "io"},
+    "evaluate": PUBLIC | {"evaluate", "release", "io"},
+    "cli": PUBLIC
+    | {"cli", "", "account", "methods", "release", "io", "datasets"}
+    | {"privacy.budget", "privacy.ledger"},
+}
+ONLY_HERE = {
+    "duckdb": "io.tables",
+    "sqlite3": "privacy.ledger",
+    "sklearn": "evaluate",
+    "click": "cli",
+    "yaml": "schema",
+}
+RANDOM = {"random", "secrets", "numpy.random"}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__").removesuffix("__init__")
+
+
+def imports(tree: ast.AST) -> set[str]:
+    """Give every imported name in full, as module.name."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def forbidden(module: str, source: str) -> set[str]:
+    """Give the imports that the table does not allow this module."""
+    home = module.split(".")[0]
+    ours = {
+        one.removeprefix("sfumato").removeprefix(".")
+        for one in imports(ast.parse(source))
+        if one.split(".")[0] == "sfumato"
+    }
+    allowed = MAY_IMPORT[home]
+    return {one for one in ours if not any(one == ok or (ok and one.startswith(f"{ok}.")) for ok in allowed)}
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path != SOURCE / "__init__.py"], ids=name_of)
+def test_the_import_table_holds(path: Path) -> None:
+    assert forbidden(name_of(path), path.read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("methods.bad", "from sfumato.counts.memory import MemoryEngine"),
+        ("methods.bad", "from sfumato.privacy.noise import discrete_laplace"),
+        ("methods.bad", "import sfumato.account"),
+        ("release.bad", "from sfumato.counts.meter import Meter"),
+        ("privacy.bad", "from sfumato.counts.tally import Tally"),
+        ("evaluate.bad", "from sfumato.privacy.noise import coins"),
+        ("io.bad", "from sfumato.release.release import Release"),
+    ],
+)
+def test_the_import_table_can_fail(module: str, line: str) -> None:
+    assert forbidden(module, line)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_libraries_stay_in_their_rooms(path: Path) -> None:
+    module = name_of(path)
+    for library in {one.split(".")[0] for one in imports(ast.parse(path.read_text()))} & ONLY_HERE.keys():
+        assert module == ONLY_HERE[library] or module.startswith(f"{ONLY_HERE[library]}.")
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if "methods" in path.parts], ids=name_of)
+def test_a_method_has_no_random_source_and_no_data_library(path: Path) -> None:
+    libraries = imports(ast.parse(path.read_text()))
+    assert not {
+        one for one in libraries if one.split(".")[0] in {"pyarrow", "narwhals", "duckdb", "pandas", "polars", "os"}
+    }
+    assert not libraries & RANDOM
+    assert "np.random" not in path.read_text()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_fit_in_the_head_and_say_what_they_are(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 340
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_public_names() -> None:
+    assert sfumato.__all__ == [
+        "METHODS",
+        "Account",
+        "DiffGen",
+        "Estimate",
+        "Release",
+        "Schema",
+        "SfumatoError",
+        "Taxonomy",
+        "__version__",
+        "datasets",
+    ]
+
+
+def test_there_are_enough_tests() -> None:
+    functions = sum(path.read_text().count("\ndef test_") for path in Path(__file__).parent.glob("test_*.py"))
+    assert functions >= 250

@@ -1,0 +1,53 @@
+"""What the documents say is true today."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sfumato import METHODS, Schema
+from sfumato.cli.reference import reference
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(path: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
+
+
+def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("README.md", "python")
+    assert len([line for line in example.splitlines() if line]) <= 10
+    names: dict = {}
+    exec(example, names)
+    assert "± " in capsys.readouterr().out
+    assert len(names["people"]) == 1000
+    assert (tmp_path / "release" / "records.parquet").exists()
+
+
+def test_the_schema_example_is_a_schema() -> None:
+    (example,) = blocks("docs/schema.md", "yaml")
+    schema = Schema.loads(example)
+    assert set(yaml.safe_load(example)["attributes"]) == set(schema.attributes)
+    assert Schema.loads(schema.dump()) == schema
+
+
+def test_the_command_reference_is_up_to_date() -> None:
+    assert (ROOT / "docs/cli.md").read_text() == reference(), "run `make docs`"
+
+
+def test_every_method_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert all(f"| `{name}` |" in text for name in METHODS)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("**/*.md")), ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    if ".venv" in path.parts:
+        return
+    for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
+        assert (path.parent / target).exists(), target

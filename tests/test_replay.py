@@ -1,0 +1,142 @@
+"""The replay rung: a neighbour behaves alike, and planted mistakes are caught."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay import Purse, Recorder, compare, run, within_declaration
+from sfumato import DiffGen, Schema
+from sfumato.counts.choices import Candidates, Choices
+from sfumato.counts.memory import MemoryEngine
+from sfumato.counts.meter import Meter
+from sfumato.counts.tally import Cells, Tally
+from sfumato.methods.base import Draft
+from sfumato.partition import Grid
+from sfumato.privacy.scores import Max
+
+SCHEMA = Schema.loads("""
+attributes:
+  job: {kind: categorical, taxonomy: {Professional: [Engineer, Lawyer], Artist: [Dancer, Writer, Other]}}
+  age: {kind: numeric, lower: 18, upper: 30, missing: Unknown}
+  town: {kind: categorical, taxonomy: [Here, There]}
+  class: {kind: class, taxonomy: [Y, N, Maybe]}
+""")
+SIZES = (*SCHEMA.shape, len(SCHEMA.classes))
+
+VARIANTS = [
+    DiffGen(specializations=3),
+    DiffGen(specializations=3, score="max"),
+    DiffGen(specializations=3, score="max", choice="separate"),
+    DiffGen(specializations=3, score="weighted-gain", rows=10),
+    DiffGen(specializations="auto"),
+    DiffGen(specializations="auto", choice="separate"),
+    DiffGen(specializations=4, max_cells=60),
+    DiffGen.as_published(specializations=3),
+    DiffGen.as_published(specializations=3, score="gain"),
+]
+
+rows = st.tuples(*(st.integers(0, size - 1) for size in SIZES))
+
+
+def engine(records: list[tuple[int, ...]]) -> MemoryEngine:
+    table = np.array(records, np.uint8).reshape(len(records), len(SIZES))
+    return MemoryEngine(list(table.T[:-1]), table.T[-1])
+
+
+@pytest.mark.parametrize("method", VARIANTS, ids=str)
+@settings(max_examples=25, deadline=None)
+@given(table=st.lists(rows, max_size=12), extra=rows, seed=st.integers(0, 2**20))
+def test_a_neighbour_behaves_alike(method: DiffGen, table: list, extra: tuple, seed: int) -> None:
+    compare(method, SCHEMA, engine(table), engine([*table, extra]), epsilon=Fraction(3, 2), seed=seed)
+    compare(method, SCHEMA, engine([*table, extra]), engine(table), epsilon=Fraction(3, 2), seed=seed)
+
+
+@dataclass
+class Peeking:
+    """A method that reads the engine past the meter, as a careless one might."""
+
+    mistake: str
+    engine: MemoryEngine | None = None
+    name = "peeking"
+
+    def plan(self, schema, epsilon):
+        return DiffGen(specializations=2).plan(schema, epsilon)
+
+    def publish(self, meter: Meter, schema: Schema, schedule) -> Draft:  # noqa: ARG002
+        whole = Tally(Grid.whole(schema.shape), len(schema.classes), (0, 1, 2))
+        true = meter._look(whole).by_region
+        ages = np.flatnonzero(meter._look(whole).by_leaf[1].sum(axis=(0, 2)))
+        if self.mistake == "branches on an empty table" and true.sum() == 0:
+            return Draft(whole.partition, meter.measure(Cells(whole), meter.left, "counts"))
+        top = int(ages.max(initial=1)) + 1 if self.mistake == "stops splits at the largest value" else 14
+        split = Choices(whole, (Candidates.splits(0, 1, 0, max(top, 2)),))
+        pick = int(meter.select(split, Max(), Fraction(1, 4), "choice 1", "permute-and-flip")[0])
+        at = 7 if self.mistake == "takes the midpoint when few are left" and true.sum() <= 1 else pick + 1
+        grid = whole.partition.refine(1, (at,))
+        return Draft(grid, meter.measure(Cells(Tally(grid, 3)), meter.left, "counts"))
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    ["branches on an empty table", "stops splits at the largest value", "takes the midpoint when few are left"],
+)
+def test_a_look_past_the_meter_is_caught(mistake: str) -> None:
+    with pytest.raises(AssertionError):
+        compare_small_tables(mistake)
+
+
+def test_an_honest_method_of_that_shape_passes() -> None:
+    compare_small_tables("none")
+
+
+def compare_small_tables(mistake: str) -> None:
+    pairs = [([], [(1, 9, 0, 2)]), ([(1, 3, 0, 2)], [(1, 3, 0, 2), (1, 9, 0, 0)])]
+    for seed in range(20):
+        for one, two in pairs:
+            compare(Peeking(mistake), SCHEMA, engine(one), engine(two), epsilon=Fraction(1), seed=seed)
+
+
+class Cheap(Meter):
+    """A meter that debits less than it uses."""
+
+    def _pay(self, debit):
+        super()._pay(type(debit)(debit.label, debit.mechanism, debit.epsilon / 2, debit.sensitivity, debit.cells))
+
+
+class Doubled(MemoryEngine):
+    """An engine that counts every record twice."""
+
+    def tally(self, tally):
+        counts = super().tally(tally)
+        return type(counts)(counts.by_region * 2, {key: value * 2 for key, value in counts.by_leaf.items()})
+
+
+def test_a_debit_smaller_than_the_noise_is_caught() -> None:
+    method, epsilon = DiffGen(specializations=2), Fraction(1)
+    left, right = Recorder(1), Recorder(1)
+    purse = Purse(2 * epsilon)
+    method.publish(Cheap(engine([]), purse, left), SCHEMA, method.plan(SCHEMA, epsilon))
+    method.publish(Cheap(engine([(0, 0, 0, 0)]), Purse(2 * epsilon), right), SCHEMA, method.plan(SCHEMA, epsilon))
+    debit, one, two = purse.debits[0], left.calls[0], right.calls[0]
+    with pytest.raises(AssertionError, match="rate too high"):
+        within_declaration(debit, one, two)
+
+
+def test_a_doubled_count_is_caught() -> None:
+    columns = [np.zeros(1, np.uint8)] * 3
+    twice = Doubled(columns, np.zeros(1, np.uint8))
+    with pytest.raises(AssertionError, match="move too far"):
+        compare(DiffGen(specializations=2), SCHEMA, engine([]), twice, epsilon=Fraction(1), seed=1)
+
+
+def test_every_variant_spends_no_more_than_epsilon_and_leftover_spends_all() -> None:
+    for method in VARIANTS:
+        _, purse = run(method, SCHEMA, engine([(0, 0, 0, 0)] * 50), Fraction(2, 3), Recorder(3))
+        spent = sum((debit.epsilon for debit in purse.debits), Fraction(0))
+        assert spent == Fraction(2, 3) if method.leftover else spent <= Fraction(2, 3)
