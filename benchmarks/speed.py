@@ -69,15 +69,16 @@ def seconds_choosing(table: pa.Table, steps: int) -> float:
     def note(label: str) -> None:
         at[label] = time.perf_counter()
 
-    with Account.throwaway(datasets.adult().schema) as account:
-        method = DiffGen(specializations=steps, margins=Fraction(0))
-        account.publish(table, method, "1", watch=note)
+    with tempfile.TemporaryDirectory() as folder:
+        account = Account(Path(folder) / "ledger", datasets.adult().schema)
+        account.publish(table, DiffGen(specializations=steps, margins=Fraction(0)), "1", watch=note)
     return at["counts"] - at["choice 1"]
 
 
 def publish(path: str) -> None:
     """Publish a Parquet file as a user does; print seconds and peak memory in MB."""
-    with tempfile.TemporaryDirectory() as folder, Account.throwaway(datasets.adult().schema) as account:
+    with tempfile.TemporaryDirectory() as folder:
+        account = Account(Path(folder) / "ledger", datasets.adult().schema)
         start = time.perf_counter()
         account.publish(path, DiffGen(specializations=15), "1", out=Path(folder) / "release")
         print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -11,7 +11,7 @@ from replay import Purse, Recorder, run
 from sfumato import DiffGen, Schema
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
-from sfumato.errors import BudgetError, MethodError, SfumatoError
+from sfumato.errors import BudgetError, MethodError
 from sfumato.methods.cuts import most_specializations
 
 HUGE = Fraction(900)
@@ -43,7 +43,7 @@ def test_example_3_of_the_paper(paper_schema: Schema, paper_engine: MemoryEngine
 def test_the_papers_schedule(adult) -> None:
     """Eps' = eps / (2 (|A_num| + 2 h)): one split per numeric attribute, then a choice and a split per round."""
     schedule = DiffGen.as_published(specializations=10).plan(adult.schema, Fraction(1))
-    assert schedule["choice 1"] == schedule["split age"] == schedule["split 10"] == Fraction(1, 2 * (6 + 20))
+    assert schedule["choice 1"] == schedule["first split of age"] == schedule["split 10"] == Fraction(1, 2 * (6 + 20))
     assert schedule["counts"] == Fraction(1, 2)
     assert len(schedule.parts) == 6 + 20 + 1
     assert schedule.total == 1
@@ -123,6 +123,7 @@ def test_auto_takes_more_steps_with_more_people_or_budget(paper_schema: Schema, 
         {"specializations": -3},
         {"specializations": 2.5},
         {"specializations": "many"},
+        {"specializations": "²"},
         {"score": "entropy"},
         {"margins": Fraction(1)},
         {"margins": Fraction(-1, 5)},
@@ -152,7 +153,7 @@ def test_what_the_schema_does_not_allow_is_refused_in_the_plan(paper_schema: Sch
     with pytest.raises(MethodError, match="besides the class"):
         DiffGen().plan(only_class, Fraction(1))
     one_value = Schema.loads("attributes: {a: {kind: categorical, taxonomy: [x, y]}, c: {kind: class, taxonomy: [x]}}")
-    with pytest.raises(SfumatoError, match="two values or more"):
+    with pytest.raises(MethodError, match="two values or more"):
         DiffGen(specializations=1).plan(one_value, Fraction(1))
 
 

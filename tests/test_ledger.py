@@ -29,7 +29,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(path: Path) -> Ledger:
-    return Ledger(path, "people", Fraction(2))
+    opened = Ledger(path, "people", Fraction(2))
+    opened.begin()
+    return opened
 
 
 @pytest.fixture
@@ -175,7 +177,7 @@ def test_a_schema_with_another_budget_is_refused(ledger: Ledger, path: Path) -> 
 
 
 def test_a_schema_with_a_budget_is_refused_by_an_unlimited_account(path: Path) -> None:
-    Ledger(path, "people", None)
+    Ledger(path, "people", None).begin()
     with pytest.raises(LedgerError, match="unlimited"):
         Ledger(path, "people", Fraction(3))
 
@@ -309,7 +311,24 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file" / "people.ledger", tmp_path / "nowhere" / "people.ledger", tmp_path):
         with pytest.raises(LedgerError, match="must be a writable Sfumato ledger"):
-            Ledger(place, "people", Fraction(2))
+            Ledger(place, "people", Fraction(2)).reserve("diffgen", Fraction(1))
+
+
+def test_an_empty_file_is_not_taken_for_a_new_ledger(path: Path) -> None:
+    path.write_bytes(b"")
+    with pytest.raises(LedgerError, match="another database"):
+        Ledger(path, "people", Fraction(2))
+
+
+def test_opening_begins_nothing_and_another_budget_may_still_be_declared(path: Path) -> None:
+    assert Ledger(path, "people", Fraction(1)).statement().left == 1
+    assert not path.exists()
+    assert Ledger(path, "people", Fraction(4)).statement().left == 4
+
+
+def test_a_ledger_belongs_to_one_table(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="belongs to people"):
+        Ledger(ledger.path, "others", Fraction(2))
 
 
 def test_a_ledger_locked_too_long_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from sfumato import datasets
 from sfumato.account import Account
 from sfumato.errors import SfumatoError
+from sfumato.holder import check, draft
 from sfumato.methods import METHODS, DiffGen
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
@@ -25,5 +26,7 @@ __all__ = [
     "SfumatoError",
     "Taxonomy",
     "__version__",
+    "check",
     "datasets",
+    "draft",
 ]

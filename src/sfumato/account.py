@@ -7,8 +7,8 @@ method runs behind a meter that writes each debit before it looks, and only then
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -23,19 +23,34 @@ from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.methods.base import Draft, Method
 from sfumato.privacy.budget import Debit, Schedule, epsilon_of
-from sfumato.privacy.ledger import Ledger, Reservation, Statement
+from sfumato.privacy.ledger import Ledger, Outcome, Reservation, Statement
 from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.stream import SeededStream
+from sfumato.release.folder import space_for
 from sfumato.release.manifest import Manifest
-from sfumato.release.release import Release, space_for
-from sfumato.release.storage import staged_folder
+from sfumato.release.release import Release
 from sfumato.schema import Schema
+from sfumato.storage import staged_folder
 
 Watch = Callable[[str], None]
 
 
 def _silent(_: str) -> None:
     """Report nothing."""
+
+
+@dataclass(frozen=True)
+class Unbooked:
+    """What a seeded publication pays from: nothing is booked, because nothing is promised."""
+
+    epsilon: Fraction
+    id: str = "unbooked: made with a known seed"
+
+    def pay(self, debit: Debit) -> None:
+        """Book nothing."""
+
+    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
+        """Settle nothing."""
 
 
 class Account:
@@ -45,17 +60,10 @@ class Account:
     """
 
     def __init__(self, ledger: str | Path, schema: Schema) -> None:
-        """Open the account, or begin it with the schema's lifetime budget."""
+        """Open the account; its ledger begins, with the schema's lifetime budget, at the first publication."""
         refuse_unconfirmed(schema)
         self.schema = schema
         self._ledger = Ledger(ledger, schema.name, schema.budget)
-
-    @classmethod
-    @contextlib.contextmanager
-    def throwaway(cls, schema: Schema) -> Iterator[Account]:
-        """Give an account that is forgotten afterwards, for tests and benchmarks on public data."""
-        with tempfile.TemporaryDirectory() as folder:
-            yield cls(Path(folder) / "ledger", schema)
 
     def statement(self) -> Statement:
         """Tell every debit ever made on this table, and what is left."""
@@ -77,37 +85,39 @@ class Account:
     ) -> Release:
         """Publish a table (a path or a frame) by a method at a price; with `out`, write the release there, too.
 
-        `unsafe_seed` makes the noise reproducible and the release worthless as a protection; its manifest says so.
+        `unsafe_seed` makes the noise reproducible and the release worthless as a protection: its manifest says so,
+        and the ledger does not know it.
         """
         report = watch or _silent
         budget = epsilon_of(epsilon)
         schedule = method.plan(self.schema, budget)
+        mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
         self._ledger.refuse_beyond(budget)
         with contextlib.ExitStack() as stack:
-            staging = out and stack.enter_context(staged_folder(out, space_for(method.expected_cells(self.schema))))
+            space = space_for(method.expected_cells(self.schema), self.schema)
+            staging = out and stack.enter_context(staged_folder(out, space))
             report("reading the table")
             coded = encode(open_table(table), self.schema)
             refuse_misfits(coded)
-            with self._reserved(method, budget) as reservation:
-                mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
-                meter = Meter(engine_of(coded, self.schema), reservation, mechanisms, lambda debit: report(debit.label))
+            with self._paying(method, budget, mechanisms) as payer:
+                meter = Meter(engine_of(coded, self.schema), payer, mechanisms, lambda debit: report(debit.label))
                 draft = method.publish(meter, self.schema, schedule)
-                release = self._seal(draft, method, meter.debits, reservation, mechanisms)
+                release = self._seal(draft, method, meter.debits, payer.id, mechanisms)
                 if staging:
                     report("writing the release")
                     release = release.write_into(staging)
                 stack.close()
-                reservation.settle("published", release.manifest.digest)
+                payer.settle("published", release.manifest.digest if staging else None)
         return release
 
     @contextlib.contextmanager
-    def _reserved(self, method: Method, epsilon: Fraction) -> Iterator[Reservation]:
+    def _paying(self, method: Method, epsilon: Fraction, mechanisms: Mechanisms) -> Iterator[Reservation | Unbooked]:
         """Reserve epsilon; a publication that fails keeps its debits and gives the rest back."""
-        reservation = self._ledger.reserve(method.name, epsilon)
+        payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
         try:
-            yield reservation
+            yield payer
         except BaseException:
-            reservation.settle("failed")
+            payer.settle("failed")
             raise
 
     def _seal(
@@ -115,12 +125,12 @@ class Account:
         draft: Draft,
         method: Method,
         debits: tuple[Debit, ...],
-        reservation: Reservation,
+        publication: str,
         mechanisms: Mechanisms,
     ) -> Release:
         manifest = Manifest(
             version=version("sfumato"),
-            publication=reservation.id,
+            publication=publication,
             method=method.name,
             parameters=method.parameters,
             debits=debits,

@@ -6,36 +6,33 @@ the same few words (leaves, label, children), which is all that geometry and met
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import re
+import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from sfumato.errors import SchemaError
 from sfumato.taxonomy import Nested, Taxonomy
 
 MOST_LEAVES = 1_000_000
-LARGEST_EXPONENT = 3000
+LARGEST = 10**15
+"""Bounds are below this in size, so that every grid is exact in 64 bits."""
 EPOCH = datetime.date(1970, 1, 1)
 
 
-FRACTION = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})(e[+-]?\d{1,2})?|[+-]?\d{1,20}/\d{1,20}", re.IGNORECASE)
+def _optional(value: Any) -> Any:
+    """Read an empty field or `~` as none."""
+    return None if value in ("", "~") else value
 
 
-def read_fraction(value: object) -> Fraction | None:
-    """Read `0.5`, `1/3` or `1e-3` exactly; None for what is no number of reasonable length.
-
-    >>> read_fraction("0.1"), read_fraction(0.1), read_fraction("1/3"), read_fraction("1e999999"), read_fraction("1/0")
-    (Fraction(1, 10), Fraction(1, 10), Fraction(1, 3), None, None)
-    """
-    text = str(value).strip()
-    if not FRACTION.fullmatch(text) or (text.rsplit("/", 1)[-1].strip("0") == "" and "/" in text):
-        return None
-    return Fraction(text)
+OptionalName = Annotated[str | None, BeforeValidator(_optional)]
 
 
 class Attribute(BaseModel):
@@ -64,6 +61,8 @@ def _tidy(value: Any) -> Nested:
 
 
 def _branches(item: Any) -> Nested:
+    if isinstance(item, list):
+        raise SchemaError("a list inside a taxonomy must have a name", "Write {name: [a, b]} instead of [a, b].")
     if not isinstance(item, dict):
         return [str(item).strip()]
     named = [(str(name).strip(), _tidy(below)) for name, below in item.items()]
@@ -78,9 +77,9 @@ class Categorical(Attribute):
     """Nested lists and mappings of names; the order of the leaves is the order of their codes."""
     root: str = "Any"
     """The name of the most general value."""
-    missing: str | None = None
+    missing: OptionalName = None
     """The leaf that stands for a missing value."""
-    unseen: str | None = None
+    unseen: OptionalName = None
     """The leaf that stands for every value that the taxonomy does not name."""
 
     @model_validator(mode="after")
@@ -115,28 +114,24 @@ class Categorical(Attribute):
 
 def _number_or_date(value: Any) -> Any:
     """Read `2020-01-31` as a date and everything else as an exact decimal number."""
-    if isinstance(value, datetime.date):
-        return value
+    text = str(value).strip()
     try:
-        number = Decimal(str(value).strip())
+        number = Decimal(text)
+        if abs(number) < LARGEST:
+            return number
     except ArithmeticError:
-        try:
-            return datetime.date.fromisoformat(str(value).strip())
-        except ValueError:
-            number = Decimal("nan")
-    if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
-        raise SchemaError(
-            f"bound ({value}) must be a finite number or an ISO date",
-            "Write for example 0, 0.5 or 2020-01-31.",
-        )
-    return number
+        with contextlib.suppress(ValueError):
+            return datetime.date.fromisoformat(text)
+    raise SchemaError(
+        f"bound ({text[:40]}) must be a number below {LARGEST:,} in size or an ISO date", "Write 0, 0.5 or 2020-01-31."
+    )
 
 
 def _plain(value: Decimal | datetime.date) -> int | str:
     """Write a bound as a schema file shows it."""
-    if isinstance(value, Decimal) and value == value.to_integral_value():
-        return int(value)
-    return value.isoformat() if isinstance(value, datetime.date) else format(value.normalize(), "f")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return int(value) if value == value.to_integral_value() else format(value.normalize(), "f")
 
 
 Bound = Annotated[
@@ -149,12 +144,16 @@ Bound = Annotated[
 class Numeric(Attribute):
     """A column of numbers or dates on a public grid of cells `[lower + i step, lower + (i + 1) step)`.
 
-    Every value from `lower` to `upper`, both included, has its cell; values outside count in the nearest one. With
-    `missing`, one more leaf after the last cell stands for "no value".
+    Every value from `lower` to `upper`, both included, has its cell; values outside count in the nearest one. A value
+    in `points` has a leaf of its own, cut out of its cell. With `missing`, one more leaf after the last cell stands
+    for "no value".
 
     >>> age = Numeric(lower=17, upper=90)
     >>> age.leaves, age.label(0, 21), age.label(3, 4)
     (74, '[17, 38)', '20')
+    >>> gain = Numeric(lower=0, upper=1499, step=500, points=[0])
+    >>> [gain.label(leaf, leaf + 1) for leaf in range(gain.leaves)]
+    ['0', '[1, 500)', '[500, 1000)', '[1000, 1500)']
     """
 
     kind: Literal["numeric"] = "numeric"
@@ -162,7 +161,9 @@ class Numeric(Attribute):
     upper: Bound
     step: Bound = Field(default=Decimal(1))
     """The width of a cell, in days for dates."""
-    missing: str | None = None
+    points: list[Bound] = Field(default_factory=list)
+    """Whole numbers or dates that stand out, such as 0 for an income: each gets a leaf of its own."""
+    missing: OptionalName = None
     """What an extra leaf for missing values is called; without it they do not fit."""
 
     @model_validator(mode="after")
@@ -171,18 +172,24 @@ class Numeric(Attribute):
             raise SchemaError(
                 f"step ({_plain(self.step)}) must be a number greater than 0", "Give the width of a cell."
             )
-        if isinstance(self.lower, datetime.date) != isinstance(self.upper, datetime.date):
-            raise SchemaError("lower and upper must both be numbers or both be dates", "Write both in the same way.")
+        bounds = [self.lower, self.upper, *self.points]
+        if len({isinstance(bound, datetime.date) for bound in bounds}) > 1:
+            raise SchemaError("bounds and points must all be numbers or all be dates", "Write all in the same way.")
         if self.is_date and self.step != int(self.step):
-            raise SchemaError(
-                f"step ({_plain(self.step)}) must be a whole number of days", "Use for example 1, 7 or 365."
-            )
+            raise SchemaError(f"step ({_plain(self.step)}) must be a whole number of days", "Use 1, 7 or 365.")
         if self.origin >= _exact(self.upper):
             raise SchemaError(
                 f"lower ({_plain(self.lower)}) must be less than upper ({_plain(self.upper)})",
                 "Swap or widen the bounds.",
             )
-        _refuse_too_many(self.leaves)
+        if self.upper == datetime.date.max:
+            raise SchemaError(f"upper ({self.upper}) must be before the last day there is", "Use 9999-12-30 at most.")
+        if self.points and not self.is_whole:
+            raise SchemaError("points must be on a grid of whole numbers or dates", "Use a whole lower bound and step.")
+        for point in self.points:
+            if _exact(point).denominator != 1 or not self.origin <= _exact(point) < self.end:
+                raise SchemaError(f"point ({_plain(point)}) must be whole and between the bounds", "Remove it.")
+        _refuse_too_many(int((self.end - self.origin) / self.width) + 2 * len(self.points))
         return self
 
     @property
@@ -202,13 +209,29 @@ class Numeric(Attribute):
 
     @property
     def width(self) -> Fraction:
-        """How wide a cell is."""
+        """How wide a cell is, unless a point or the end cuts it."""
         return _exact(self.step)
+
+    @property
+    def end(self) -> Fraction:
+        """Where the last cell ends: after `upper` on whole grids, at `upper` (which it includes) on others."""
+        last = _exact(self.upper)
+        return Fraction(math.floor(last) + 1) if self.is_whole else last
+
+    @cached_property
+    def edges(self) -> NDArray[Any]:
+        """The borders of the cells, one more than cells: whole numbers on whole grids."""
+        regular = -(-(self.end - self.origin) // self.width)
+        if not self.is_whole:
+            return np.append(float(self.origin) + np.arange(regular) * float(self.width), float(self.end))
+        whole = int(self.origin) + np.arange(regular, dtype=np.int64) * int(self.width)
+        own = [int(_exact(point)) + side for point in self.points for side in (0, 1)]
+        return np.unique(np.concatenate([whole, np.array([*own, int(self.end)], np.int64)]))
 
     @cached_property
     def cells(self) -> int:
         """How many cells the grid has."""
-        return int((_exact(self.upper) - self.origin) // self.width) + 1
+        return len(self.edges) - 1
 
     @property
     def leaves(self) -> int:
@@ -216,10 +239,12 @@ class Numeric(Attribute):
         return self.cells + (self.missing is not None)
 
     def edge(self, cell: int) -> str:
-        """Write the lower end of a cell."""
-        at = self.origin + cell * self.width
+        """Write the lower end of a cell, or the end of the last one."""
         if self.is_date:
-            return (EPOCH + datetime.timedelta(days=int(at))).isoformat()
+            return (EPOCH + datetime.timedelta(days=int(self.edges[cell]))).isoformat()
+        if self.is_whole:
+            return str(int(self.edges[cell]))
+        at = self.end if cell == self.cells else self.origin + cell * self.width
         return str(_plain(Decimal(at.numerator) / Decimal(at.denominator)))
 
     def label(self, lo: int, hi: int) -> str:
@@ -227,8 +252,9 @@ class Numeric(Attribute):
         end = min(hi, self.cells)
         if lo >= end:
             return str(self.missing)
-        single = hi - lo == 1 and self.is_whole and self.width == 1
-        interval = self.edge(lo) if single else f"[{self.edge(lo)}, {self.edge(end)})"
+        single = self.is_whole and self.edges[end] - self.edges[lo] == 1
+        closing = "]" if end == self.cells and not self.is_whole else ")"
+        interval = self.edge(lo) if single else f"[{self.edge(lo)}, {self.edge(end)}{closing}"
         return interval if hi <= self.cells else f"{interval} or {self.missing}"
 
     def children(self, lo: int, hi: int) -> None:

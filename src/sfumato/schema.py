@@ -24,8 +24,9 @@ from pydantic import (
     model_validator,
 )
 
-from sfumato.attributes import Categorical, Identifier, Numeric, read_fraction
+from sfumato.attributes import Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError, SfumatoError
+from sfumato.exact import read_fraction
 
 FORMAT = 1
 LARGEST_FILE = 64 * 2**20
@@ -34,7 +35,9 @@ Column = Annotated[Categorical | Numeric | Identifier, Field(discriminator="kind
 Predictor = Categorical | Numeric
 
 
-def _budget(value: Any) -> Fraction:
+def _budget(value: Any) -> Fraction | None:
+    if value in (None, "", "~"):
+        return None
     budget = read_fraction(value)
     if budget is None or budget <= 0:
         raise SchemaError(f"budget ({str(value)[:40]}) must be a number greater than 0", "Write for example 4 or 1/2.")
@@ -42,9 +45,9 @@ def _budget(value: Any) -> Fraction:
 
 
 Budget = Annotated[
-    Fraction,
+    Fraction | None,
     BeforeValidator(_budget, json_schema_input_type=int | float | str),
-    PlainSerializer(str, return_type=str),
+    PlainSerializer(lambda budget: None if budget is None else str(budget), return_type=str | None),
 ]
 
 
@@ -61,7 +64,7 @@ class Schema(BaseModel):
     """Set to true by a person who has made sure that nothing here betrays the rows."""
     origin: Literal["declared", "derived from private data"] = "declared"
     """Where the description comes from."""
-    budget: Budget | None = None
+    budget: Budget = None
     """The epsilon that all releases of this table together may spend."""
     missing_values: list[str] = Field(default_factory=lambda: ["", "?", "NA", "NaN", "null"])
     """The texts that mean "no value"."""
@@ -72,6 +75,9 @@ class Schema(BaseModel):
     def _check(self) -> Self:
         if self.sfumato > FORMAT:
             raise SchemaError(f"schema format ({self.sfumato}) must be at most {FORMAT}", "Upgrade Sfumato to read it.")
+        for name in self.attributes:
+            if not name.isprintable() or not name.strip():
+                raise SchemaError(f"attribute name {name!r:.40} must be printable text", "Rename the column.")
         targets = [name for name, column in self.attributes.items() if column.kind == "class"]
         if len(targets) > 1:
             raise SchemaError(
@@ -187,7 +193,7 @@ class Schema(BaseModel):
 
 
 class _TextLoader(yaml.BaseLoader):
-    """YAML without types, tags or aliases: text, lists and mappings, each key once; `null` fields are left out."""
+    """YAML without types, tags or aliases: text, lists and mappings, each key once."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -199,12 +205,7 @@ class _TextLoader(yaml.BaseLoader):
         mapping = super().construct_mapping(node, deep=deep)
         if len(mapping) < len(node.value):
             raise yaml.constructor.ConstructorError(None, None, "a key is repeated", node.start_mark)
-        return {key: value for key, value in mapping.items() if not _is_null(key, value)}
-
-
-def _is_null(key: Any, value: Any) -> bool:
-    """Tell whether an optional field says "none"."""
-    return key in ("budget", "missing", "unseen") and value in ("null", "~", "")
+        return mapping
 
 
 def _one_sentence(error: ValidationError) -> SfumatoError:

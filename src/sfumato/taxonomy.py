@@ -175,9 +175,9 @@ def _cover(node: Node, lo: int, hi: int) -> list[str]:
 def _path(row: Sequence[str], number: int) -> list[str]:
     """Read one hierarchy row from the root down, without the placeholders."""
     names = [name.strip() for name in row]
-    if len(names) < 2 or not all(names):
+    if not 2 <= len(names) <= DEEPEST or not all(names):
         raise SchemaError(
-            f"row {number} of the hierarchy must hold a leaf and its root, and no empty field",
+            f"row {number} of the hierarchy must have 2 to {DEEPEST} fields from leaf to root, none of them empty",
             "Write one row per leaf: leaf; parent; ...; root.",
         )
     path = [name for name, below in zip(names[1:], names, strict=False) if name != below]

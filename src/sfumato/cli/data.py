@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sfumato import datasets
+from sfumato.errors import TableError
 from sfumato.schema import Schema
 
 BUNDLED = "adult"
+SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ def find_data(data: str, schema_path: str | None = None) -> DataSource:
         adult = datasets.adult()
         bundled = None if schema_path else adult.schema
         return DataSource(BUNDLED, adult.table, Path(schema_path or "adult.schema.yaml"), Path("adult.ledger"), bundled)
-    stem = path.name.split(".")[0] or path.name
-    schema = Path(schema_path) if schema_path else path.with_name(f"{stem}.schema.yaml")
-    return DataSource(stem, path, schema, path.with_name(f"{stem}.ledger"))
+    if not path.name:
+        raise TableError(f"data ({data}) must be a file", "Name a CSV, Parquet or JSON-lines file, or adult.")
+    real = path.resolve()
+    stem = SUFFIXES.sub("", real.name) or real.name
+    schema = Path(schema_path) if schema_path else real.with_name(f"{stem}.schema.yaml")
+    return DataSource(stem, path, schema, real.with_name(f"{stem}.ledger"))

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 import sfumato
-from sfumato.account import Account, refuse_unconfirmed
+from sfumato import holder
+from sfumato.account import Account
 from sfumato.cli.account import account
-from sfumato.cli.data import DataSource, find_data
+from sfumato.cli.data import find_data
 from sfumato.cli.recipients import inspect, query, records, sample
 from sfumato.cli.show import REFUSED, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy
 from sfumato.errors import MethodError
-from sfumato.io.draft import draft_schema
-from sfumato.io.encode import Coded, encode
-from sfumato.io.tables import open_table
 from sfumato.methods import DiffGen
 from sfumato.privacy.budget import Schedule, epsilon_of
 from sfumato.release.release import Release
-from sfumato.release.storage import staged_file
 from sfumato.schema import Schema
+from sfumato.storage import staged_file
 
 schema_option = click.option(
     "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
@@ -45,7 +43,7 @@ def main() -> None:
 def draft(data: str, target: str | None, out: str | None, show: Show) -> None:
     """Guess a schema from DATA, for you to correct and confirm."""
     source = find_data(data)
-    schema = draft_schema(open_table(source.table), source.name, target)
+    schema = holder.draft(source.table, source.name, target)
     place = Path(out) if out else source.schema_path
     with staged_file(place) as staging:
         staging.write_text(_DRAFT_HEAD + schema.dump(), encoding="utf-8")
@@ -60,7 +58,7 @@ def draft(data: str, target: str | None, out: str | None, show: Show) -> None:
 _DRAFT_HEAD = """\
 # Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
 # Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
-# exact extremes), drop what must not be known; then set `confirmed: true` and `origin: declared`.
+# exact extremes), drop what must not be known; then set `confirmed: true`.
 """
 
 
@@ -71,41 +69,36 @@ _DRAFT_HEAD = """\
 def check(data: str, schema_path: str | None, show: Show) -> None:
     """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes."""
     source = find_data(data, schema_path)
-    coded = encode(open_table(source.table), source.schema())
-    show.result(_check_plain(coded), _check_text(coded))
-    if coded.misfits or not coded.rows:
+    fit = holder.check(source.table, source.schema())
+    show.result(_check_plain(fit), _check_text(fit))
+    if not fit.fits or not fit.rows:
         raise SystemExit(REFUSED)
 
 
-def _check_plain(coded: Coded) -> dict[str, Any]:
+def _check_plain(fit: holder.Fit) -> dict[str, Any]:
     return {
-        "fits": not coded.misfits,
-        "rows": coded.rows,
-        "misfits": [{"column": one.column, "reason": one.reason, "rows": one.rows} for one in coded.misfits],
-        "outside": coded.outside,
-        "undeclared": list(coded.undeclared),
+        "fits": fit.fits,
+        "rows": fit.rows,
+        "misfits": [{"column": one.column, "reason": one.reason, "rows": one.rows} for one in fit.misfits],
+        "outside": fit.outside,
+        "undeclared": list(fit.undeclared),
     }
 
 
-def _check_text(coded: Coded) -> str:
-    lines = [f"{coded.rows:,} rows"]
-    if not coded.rows:
-        lines.append("The table is empty: a release of it would be noise.")
-    if coded.misfits:
-        lines.append(
-            table(
-                [(one.column, one.reason, f"{one.rows:,}") for one in coded.misfits],
-                ("column", "does not fit", "rows"),
-                (2,),
-            )
-        )
+def _check_text(fit: holder.Fit) -> str:
+    lines = [f"{fit.rows:,} rows"]
+    if fit.misfits:
+        rows = [(one.column, one.reason, f"{one.rows:,}") for one in fit.misfits]
+        lines.append(table(rows, ("column", "does not fit", "rows"), (2,)))
         lines.append("Correct the table, or declare leaves for `missing` and `unseen` values in the schema.")
-    for column, rows in coded.outside.items():
-        lines.append(f"{column}: {rows:,} rows outside the declared range count in the nearest cell")
-    if coded.undeclared:
-        lines.append(f"not in the schema, so not read: {', '.join(coded.undeclared)}")
-    if not coded.misfits:
+    for column, number in fit.outside.items():
+        lines.append(f"{column}: {number:,} rows outside the declared range count in the nearest cell")
+    if fit.undeclared:
+        lines.append(f"not in the schema, so not read: {', '.join(fit.undeclared)}")
+    if fit.fits and fit.rows:
         lines.append("Everything fits. (These numbers are not private: do not publish them.)")
+    if not fit.rows:
+        lines.append("The table is empty: a release of it would be noise.")
     return "\n".join(lines)
 
 
@@ -116,7 +109,7 @@ def _check_text(coded: Coded) -> str:
 @click.option("--specializations", default="10", show_default=True, help="How many values to specialize, or auto.")
 @click.option("--score", default="deviation", show_default=True, help="Or max, gain (the paper's), weighted-gain.")
 @click.option(
-    "--rows-about",
+    "--rows",
     default=1_000_000,
     show_default=True,
     help="For weighted-gain: the publicly known order of magnitude.",
@@ -143,7 +136,9 @@ def _check_text(coded: Coded) -> str:
 @click.option("--ledger", type=click.Path(), help="The table's ledger [default: beside the data].")
 @click.option("--out", type=click.Path(), help="The release folder to write.")
 @click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
-@click.option("--unsafe-seed", type=int, help="Reproducible noise, for tests: the release carries no guarantee.")
+@click.option(
+    "--unsafe-seed", type=click.IntRange(min=0), help="Reproducible noise, for tests: the release carries no guarantee."
+)
 @reporting
 def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, **options: Any) -> None:
     """Publish DATA: a CSV, Parquet or JSON-lines file, or `adult` for the bundled table."""
@@ -155,59 +150,23 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     epsilon = epsilon_of(options["epsilon"])
     if options["dry_run"]:
         schedule = method.plan(schema, epsilon)
-        show.result(
-            {"schedule": {label: str(part) for label, part in schedule.parts.items()}}, _schedule_text(schedule)
-        )
+        plain = {"schedule": {label: str(part) for label, part in schedule.parts.items()}}
+        show.result(plain, _schedule_text(schedule))
         return
-    refuse_unconfirmed(schema)
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
-    release = _publish(source, schema, ledger, method, epsilon, options, show)
+    account = Account(ledger or source.ledger_path, schema)
+    with show.working() as watch:
+        release = account.publish(
+            source.table, method, epsilon, out=options["out"], unsafe_seed=options["unsafe_seed"], watch=watch
+        )
     show.result(_published_plain(release, options["out"]), _published_text(release, options["out"]))
 
 
-def _publish(
-    source: DataSource,
-    schema: Schema,
-    ledger: str | None,
-    method: DiffGen,
-    epsilon: Fraction,
-    options: dict[str, Any],
-    show: Show,
-) -> Release:
-    try:
-        return Account(ledger or source.ledger_path, schema).publish(
-            source.table, method, epsilon, out=options["out"], unsafe_seed=options["unsafe_seed"], watch=show.progress
-        )
-    finally:
-        show.done()
-
-
 def _method(options: dict[str, Any]) -> DiffGen:
-    steps = options["specializations"]
-    if steps != "auto":
-        if not steps.lstrip("-").isdigit():
-            raise MethodError(f"specializations ({steps}) must be a whole number from 1 up", "Or give auto.")
-        steps = int(steps)
     if options["as_published"]:
-        return DiffGen.as_published(specializations=steps, score=options["score"])
-    return DiffGen(
-        specializations=steps,
-        score=options["score"],
-        rows=options["rows_about"],
-        choice=options["choice"],
-        selection=options["selection"],
-        margins=_share("margins", options["margins"]),
-        growth=_share("growth", options["growth"]),
-        max_cells=options["max_cells"],
-    )
-
-
-def _share(name: str, text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise MethodError(f"{name} ({text}) must be a share from 0 to 0.9", "Give for example 0.2.") from None
+        return DiffGen.as_published(specializations=options["specializations"], score=options["score"])
+    return DiffGen(**{one.name: options[one.name] for one in fields(DiffGen) if one.name in options})
 
 
 def _schedule_text(schedule: Schedule) -> str:

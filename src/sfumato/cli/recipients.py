@@ -13,7 +13,7 @@ import pyarrow.parquet
 from sfumato.cli.show import Show, reporting, table
 from sfumato.errors import ReleaseError
 from sfumato.release.release import Release
-from sfumato.release.storage import staged_file
+from sfumato.storage import staged_file
 
 release_argument = click.argument("release", type=click.Path())
 out_option = click.option("--out", type=click.Path(), required=True, help="The .csv or .parquet file to write.")
@@ -57,14 +57,22 @@ def query(release: str, condition: str, show: Show) -> None:
     """Estimate how many people satisfy CONDITION, such as "age between 30 and 40 and sex = 'Female'"."""
     answer = Release.load(release).count(condition)
     low, high = answer.interval
-    plain = {"value": answer.value, "stddev": answer.stddev, "interval95": [low, high], "assumed": answer.assumed}
+    plain = {
+        "value": answer.value,
+        "stddev": answer.stddev,
+        "interval95": [low, high],
+        "assumed": answer.assumed,
+        "aligned": answer.aligned,
+    }
     show.result(plain, f"{answer}\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}")
 
 
 @click.command()
 @release_argument
-@click.option("--rows", type=int, help="How many [default: the noisy total].")
-@click.option("--seed", type=int, help="Draw the same records again. Safe: the release is already public.")
+@click.option("--rows", type=click.IntRange(min=0, max=10**9), help="How many [default: the noisy total].")
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Draw the same records again. Safe: the release is already public."
+)
 @how_option
 @out_option
 @reporting

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -32,6 +33,12 @@ def reporting(command: Callable[..., Any]) -> Callable[..., Any]:
             sys.exit(REFUSED)
         except MemoryError:
             Show(as_json).error(SfumatoError("the table must fit in memory", "Use a machine with more of it."))
+            sys.exit(REFUSED)
+        except Exception as error:
+            kind = type(error).__name__
+            Show(as_json).error(
+                SfumatoError(f"Sfumato must not fail like this ({kind})", "Report it, without the data.")
+            )
             sys.exit(REFUSED)
 
     return shown
@@ -58,10 +65,14 @@ class Show:
         if sys.stderr.isatty():
             click.echo(f"\r\x1b[K{text} ...", err=True, nl=False)
 
-    def done(self) -> None:
-        """Clear the progress line."""
-        if sys.stderr.isatty():
-            click.echo("\r\x1b[K", err=True, nl=False)
+    @contextmanager
+    def working(self) -> Iterator[Callable[[str], None]]:
+        """Give a way to tell what is being done; clear the line afterwards."""
+        try:
+            yield self.progress
+        finally:
+            if sys.stderr.isatty():
+                click.echo("\r\x1b[K", err=True, nl=False)
 
 
 def table(rows: Sequence[Sequence[Any]], header: Sequence[str], right: Sequence[int] = ()) -> str:

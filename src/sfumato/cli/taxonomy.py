@@ -10,8 +10,8 @@ import click
 from sfumato.attributes import Categorical
 from sfumato.cli.show import Show, reporting
 from sfumato.errors import SchemaError
-from sfumato.release.storage import staged_file
 from sfumato.schema import Schema
+from sfumato.storage import staged_file
 from sfumato.taxonomy import Taxonomy
 
 

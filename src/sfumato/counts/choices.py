@@ -14,12 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counts.tally import Counts, Tally
+from sfumato.counts.tally import BLAME, Counts, Tally
 from sfumato.errors import PrivacyError
 
 Integers = NDArray[np.int64]
-
-BLAME = "Report this: it is a mistake of the method."
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,7 @@ class MemoryEngine:
             rows = slice(start, start + BLOCK)
             block = [column[rows] for column in self._columns]
             label = self._classes[rows].astype(np.int64)
-            region = (
-                tally.partition.locate(block) if tally.partition.split_attributes else np.zeros(len(label), np.int64)
-            )
+            region = tally.partition.locate(block)
             _add(by_region, region * classes + label)
             for attribute, cells in by_leaf.items():
                 _add(cells, (region * tally.leaves(attribute) + block[attribute]) * classes + label)

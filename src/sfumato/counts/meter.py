@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.counts.choices import Choices
-from sfumato.counts.tally import Cells, CountEngine, Counts, Tally
-from sfumato.errors import BudgetError
+from sfumato.counts.tally import BLAME, Cells, CountEngine, Counts, Tally
+from sfumato.errors import BudgetError, PrivacyError
 from sfumato.privacy.budget import FINEST_PART, Debit
-from sfumato.privacy.mechanisms import Mechanisms, Selection
+from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.noisy import Noisy
-from sfumato.privacy.scores import Score
+from sfumato.privacy.scores import SCORES, Score, Selection
 
 Integers = NDArray[np.int64]
 
@@ -80,6 +80,8 @@ class Meter:
         The proof is in `selection.permute_and_flip`. The factor 2 falls for monotone scores, but the exponential
         mechanism is here to do what the papers do and keeps it.
         """
+        if type(score) not in SCORES.values() or selection not in CHOOSERS:
+            raise PrivacyError("a choice must be by one of our scores and mechanisms", BLAME)
         sensitivity = score.sensitivity(choices.tally.classes)
         sided = 1 if score.monotone and selection == "permute-and-flip" else 2
         rate = spend * score.unit / (sided * sensitivity)
@@ -96,7 +98,7 @@ class Meter:
         if not (0 < debit.epsilon <= self.left and debit.epsilon.denominator <= FINEST_PART):
             raise BudgetError(
                 f"round {debit.label} (epsilon {debit.epsilon}) must cost more than 0 and at most the {self.left} left",
-                "Nothing was looked at. Report this: it is a mistake of the method.",
+                f"This round looked at nothing. {BLAME}",
             )
         self._payer.pay(debit)
         self._debits.append(debit)

@@ -18,6 +18,8 @@ from sfumato.partition import Grid
 
 Integers = NDArray[np.int64]
 
+BLAME = "Report this: it is a mistake of the method."
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -74,10 +76,7 @@ class Cells:
     def __post_init__(self) -> None:
         """Refuse to read what the tally does not count."""
         if self.attribute is not None and self.attribute not in self.tally.attributes:
-            raise PrivacyError(
-                "cells must be of an attribute that the tally counts",
-                "Report this: it is a mistake of the method.",
-            )
+            raise PrivacyError("cells must be of an attribute that the tally counts", BLAME)
 
     @property
     def shape(self) -> tuple[int, int]:

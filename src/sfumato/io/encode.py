@@ -2,22 +2,24 @@
 
 It stands apart because here alone a value meets the schema: what fits becomes a small integer, what does not is
 counted by column and reason, for the holder, and never shown.
+
+The privacy proof rests on one property of this module: the codes of a row are a function of that row and of the public
+schema alone. Neighbouring tables differ in one record; if that record could change how another is read (by the type
+that a whole column gets, by the border of a batch), one person would move many counts, and noise for one would not hide
+them. So every value is read by a rule for that value, whatever stands beside it and in whatever type it arrives.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.attributes import EPOCH, Categorical, Identifier, Numeric
+from sfumato.attributes import Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError, TableError
 from sfumato.io import values as reading
 from sfumato.io.tables import Table
@@ -68,13 +70,13 @@ def encode(table: Table, schema: Schema) -> Coded:
     """Read the declared columns and give every row its leaf codes; a misfit counts, and gets code 0."""
     columns = {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
     _refuse_absent(table, list(columns))
-    encoders = {name: _encoder(facts, frozenset(schema.missing_values)) for name, facts in columns.items()}
+    encoders = {name: _encoder(facts, schema.missing_values) for name, facts in columns.items()}
     pieces: dict[str, list[Codes]] = {name: [] for name in columns}
     misfits: Counter[tuple[str, int]] = Counter()
     outside: Counter[str] = Counter()
     for batch in table.batches(list(columns)):
         for name, array in zip(columns, batch.columns, strict=True):
-            part = encoders[name](array)
+            part = _guarded(name, encoders[name], array)
             pieces[name].append(part.codes)
             misfits.update({(name, reason): rows for reason, rows in part.misfits.items()})
             outside[name] += part.outside
@@ -121,10 +123,21 @@ def _refuse_absent(table: Table, names: list[str]) -> None:
         )
 
 
-def _encoder(facts: Predictor, absent: frozenset[str]) -> _Encoder:
+def _encoder(facts: Predictor, missing: list[str]) -> _Encoder:
     if isinstance(facts, Categorical):
-        return _categories(facts, absent)
-    return _cells(facts, absent)
+        return _categories(facts, reading.Absent.of(missing))
+    return _cells(facts, reading.Absent.of([*missing, *([facts.missing] if facts.missing else [])]))
+
+
+def _guarded(name: str, encoder: _Encoder, array: reading.Array) -> _Part:
+    """Encode a batch of a column; what a library says when it fails may hold values and is dropped."""
+    try:
+        return encoder(array)
+    except Exception:  # whatever it is, it is not repeated
+        failure = TableError(
+            f"column {name} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
+        )
+    raise failure
 
 
 def _nested_part(array: reading.Array, kind: type[Any]) -> _Part:
@@ -138,45 +151,62 @@ def _misfits(status: reading.Status) -> dict[int, int]:
     return {reason: int(rows[reason]) for reason in np.flatnonzero(rows).tolist() if reason != reading.FINE}
 
 
-def _categories(facts: Categorical, absent: frozenset[str]) -> _Encoder:
-    """Look distinct values up by name; a name the taxonomy holds is itself even if it is also a text for "missing"."""
+def _categories(facts: Categorical, absent: reading.Absent) -> _Encoder:
+    """Look distinct values up by name, then by the number that the name writes.
+
+    A name the taxonomy holds is itself even if it is also a text for "missing".
+    """
     names = {name: code for code, name in enumerate(facts.tree.leaves)}
+    values = _by_value(names)
     missing = None if facts.missing is None else names[facts.missing]
     unseen = None if facts.unseen is None else names[facts.unseen]
     kind = code_type(facts)
 
     def look_up(text: str | None) -> tuple[int, int]:
-        if text is not None and text in names:
-            return names[text], reading.FINE
+        if text == reading.NESTED_TEXT:
+            return 0, reading.NESTED
+        code = None if text is None else names.get(text)
+        if code is None and text is not None and text not in absent:
+            code = values.get(reading.canonical(text))
+        if code is not None:
+            return code, reading.FINE
         code, reason = (missing, reading.MISSING) if text is None or text in absent else (unseen, reading.NOT_NAMED)
         return (0, reason) if code is None else (code, reading.FINE)
 
     def encode_array(array: reading.Array) -> _Part:
         if reading.is_nested(array.type):
             return _nested_part(array, kind)
-        values, places = reading.distinct(array)
-        found = np.array([look_up(text) for text in reading.texts(values)])
+        distinct, places = reading.distinct(array)
+        found = np.array([look_up(text) for text in reading.texts(distinct)])
         codes, status = found[:, 0].astype(kind), found[:, 1].astype(np.uint8)
         return _Part(codes[places], _misfits(status[places]) if status.any() else {})
 
     return encode_array
 
 
-def _cells(facts: Numeric, absent: frozenset[str]) -> _Encoder:
-    """Find the cell of each number or day: of distinct texts once, of numbers directly."""
-    read = reading.days if facts.is_date else reading.numbers
-    no_value = absent | ({facts.missing} if facts.missing else frozenset())
+def _by_value(names: dict[str, int]) -> dict[str, int]:
+    """Find a leaf by its number, however it is written; of leaves that write the same, by the plainest."""
+    values: dict[str, int] = {}
+    for name, code in names.items():
+        value = reading.canonical(name)
+        values.setdefault(value, names.get(value, code))
+    return values
+
+
+def _cells(facts: Numeric, absent: reading.Absent) -> _Encoder:
+    """Find the cell of each number or day: of numbers or days directly, of all else by distinct values."""
+    read, is_direct = (reading.days, reading.is_day) if facts.is_date else (reading.numbers, reading.is_number)
     kind = code_type(facts)
-    grid = Grid.of(facts)
+    finder = CellFinder(facts)
 
     def encode_array(array: reading.Array) -> _Part:
         if reading.is_nested(array.type):
             return _nested_part(array, kind)
         places = None
-        if reading.is_text(array.type) or pa.types.is_dictionary(array.type):
+        if not is_direct(array.type):
             array, places = reading.distinct(array)
-        readings = read(array, no_value)
-        cells, outside = grid.cells_of(readings.values)
+        readings = read(array, absent)
+        cells, outside = finder.find(readings.values)
         status = readings.status
         if status.any():
             cells[status != reading.FINE] = 0
@@ -192,49 +222,35 @@ def _cells(facts: Numeric, absent: frozenset[str]) -> _Encoder:
     return encode_array
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The public cells of a numeric attribute as plain arithmetic."""
+class CellFinder:
+    """Where numbers lie among the public cells of a numeric attribute: one rule for each number by itself."""
 
-    lower: Fraction
-    upper: Fraction
-    width: Fraction
-    cells: int
-
-    @classmethod
-    def of(cls, facts: Numeric) -> Grid:
+    def __init__(self, facts: Numeric) -> None:
         """Take the grid from the schema."""
-        upper = facts.upper
-        end = Fraction((upper - EPOCH).days) if isinstance(upper, datetime.date) else Fraction(upper)
-        return cls(facts.origin, end, facts.width, facts.cells)
+        self.whole = facts.is_whole
+        self.edges = facts.edges
+        self.cells = facts.cells
+        self.lower, self.upper = float(facts.origin), float(facts.end)
+        self.width = max(float(facts.width), float(np.finfo(np.float64).smallest_subnormal))
 
-    def cells_of(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Give each number its cell, or the nearest one, and tell which lay outside the bounds."""
-        whole = self.lower.denominator == self.width.denominator == 1
-        small = max(abs(self.lower), abs(self.upper), self.width) < 2**62
-        return self._exactly(numbers) if whole and small and numbers.dtype == np.int64 else self._nearly(numbers)
+    def find(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Give each number its cell, or the nearest one, and tell which lay outside the bounds.
 
-    def _exactly(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        lower, upper, width = int(self.lower), self.upper.__floor__(), int(self.width)
-        inside = np.clip(numbers, lower, upper)
-        outside = inside != numbers
-        cells = inside - lower
-        if width > 1:
-            cells //= width
-        return cells, outside
-
-    def _nearly(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Allow for the rounding of decimal fractions, and of the type they came in, at the edges of cells.
-
-        All is scaled by one power of two, which rounds nothing, so that no bound is too large for a float.
+        Bounds are below 2^53 in size: there every whole number is exact as a float, too, and a larger one stays outside
+        however it is rounded. So integers and floats that are equal share a cell.
         """
-        precision = float(np.finfo(numbers.dtype).eps) if numbers.dtype.kind == "f" else 0.0
-        largest = max(abs(self.lower), abs(self.upper), self.width)
-        power = largest.numerator.bit_length() - largest.denominator.bit_length()
-        lower, upper, width = (float(part / Fraction(2) ** power) for part in (self.lower, self.upper, self.width))
-        with np.errstate(over="ignore", under="ignore"):
-            near = np.clip(np.ldexp(numbers.astype(np.float64), -power), lower - width, upper + width)
-        slack = TOLERANCE * width + precision * np.abs(near)
-        outside = (near < lower - slack) | (near > upper + slack)
-        cells = np.floor((near - lower + slack) / width)
-        return np.clip(cells, 0, self.cells - 1).astype(np.int64), outside
+        return self._among_whole_numbers(numbers) if self.whole else self._among_decimals(numbers.astype(np.float64))
+
+    def _among_whole_numbers(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Compare the whole number below with the edges."""
+        first, end = int(self.edges[0]), int(self.edges[-1])
+        floors = numbers if numbers.dtype.kind == "i" else np.clip(np.floor(numbers), first - 1, end).astype(np.int64)
+        outside = (floors < first) | (floors >= end)
+        cells = np.searchsorted(self.edges, floors, side="right") - 1
+        return np.clip(cells, 0, self.cells - 1), outside
+
+    def _among_decimals(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Allow for the rounding of decimal fractions at the edges of cells."""
+        near = np.clip(numbers, self.lower, self.upper)
+        cells = np.floor((near - self.lower) / self.width + TOLERANCE)
+        return np.clip(cells, 0, self.cells - 1).astype(np.int64), near != numbers

@@ -10,7 +10,6 @@ import csv
 import gzip
 import io
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,14 +21,14 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.errors import TableError
+from sfumato.errors import SfumatoError, TableError
+from sfumato.io.values import NESTED_TEXT, text_of
 
 BATCH_ROWS = 64 * 2048
 LONGEST_HEADER = 2**20
 DELIMITERS = ",;\t|"
 KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), or .parquet"
-UNTOUCHED_TYPES = {"BIGINT", "UBIGINT", "HUGEINT", "DOUBLE", "BOOLEAN"}
-NESTED_TYPES = re.compile(r"^(STRUCT|MAP|UNION)\b|\]$")
+LOOSE_TYPES = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
 LINE = re.compile(r"^[^\n]*CSV Error on Line: (\d+)")
 
 Found = TypeVar("Found")
@@ -129,32 +128,41 @@ def _open_parquet(path: Path, _kind: str, _packed: bool) -> Table:
 
 
 def _open_json(path: Path, kind: str, packed: bool) -> Table:
-    """Keep JSON's own types (number, boolean, text); what DuckDB would guess from texts stays text."""
+    """Read every value as the text of that very value: a type guessed from all rows would let one change the others."""
     options = (
         f"{_file(path)}, format='{'auto' if kind == '.json' else 'newline_delimited'}', "
         f"compression='{'gzip' if packed else 'none'}', hive_partitioning=false"
     )
-    guessed = _attempt(path, lambda: _types(f"read_json({options}, sample_size=-1)"))
-    _refuse_case_clash(path, [*guessed, *_originals(list(guessed))])
-    types = {name: _json_type(guess) for name, guess in guessed.items()}
-    listed = ", ".join(f"{_name(name)}: {_literal(kind)}" for name, kind in types.items())
-    source = f"read_json({options}, columns={{{listed}}})"
-    return Table(list(types), lambda columns: _stream(path, source, columns, [_name(name) for name in columns]))
+    names = _attempt(path, lambda: _json_names(options))
+    if not names:
+        raise TableError(f"file {path} must hold records with named fields, and has none", "Give it one record.")
+    _refuse_case_clash(path, names)
+    listed = ", ".join(f"{_name(name)}: 'JSON'" for name in names)
+    source = f"read_json({options}, records=true, columns={{{listed}}})"
+    return Table(names, lambda columns: _stream(path, source, columns, [_json_text(_name(name)) for name in columns]))
+
+
+def _json_names(options: str) -> list[str]:
+    """List the names of all fields in the order in which they first occur."""
+    numbered = f"SELECT json_keys(json) AS names, row_number() OVER () AS row FROM read_json_objects({options})"
+    with _connect() as connection:
+        found = connection.sql(f"SELECT names FROM ({numbered}) GROUP BY names ORDER BY min(row)").fetchall()
+    return list(dict.fromkeys(name for (names,) in found for name in names))
+
+
+def _json_text(column: str) -> str:
+    """Take texts out of their quotes; leave numbers and booleans as they are written; mark what is nested."""
+    kind, nested = f"json_type({column})", _literal(NESTED_TEXT)
+    return (
+        f"CASE WHEN {kind} = 'VARCHAR' THEN {column}->>'$' WHEN {kind} IN ('OBJECT', 'ARRAY') THEN {nested} "
+        f"ELSE {column}::VARCHAR END"
+    )
 
 
 def _refuse_case_clash(path: Path, names: Sequence[str]) -> None:
     """Refuse names that DuckDB, which does not see case, would confuse."""
     if len({name.lower() for name in names}) < len(set(names)):
         raise TableError(f"column names of {path} must differ in more than case", "Rename some of them.")
-
-
-def _originals(names: Sequence[str]) -> list[str]:
-    """Undo the numbers that DuckDB adds to JSON names that differ in case only (`a` and `A` become `a` and `A_1`)."""
-    return [name.rpartition("_")[0] for name in names if re.search(r"._\d+$", name)]
-
-
-def _json_type(guess: str) -> str:
-    return guess if guess in UNTOUCHED_TYPES or NESTED_TYPES.search(guess) else "VARCHAR"
 
 
 _OPENERS: dict[str, Callable[[Path, str, bool], Table]] = {
@@ -184,12 +192,6 @@ def _connect() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"autoinstall_known_extensions": "false"})
 
 
-def _types(source: str) -> dict[str, str]:
-    with _connect() as connection:
-        relation = connection.sql(f"SELECT * FROM {source}")
-        return dict(zip(relation.columns, (str(kind) for kind in relation.types), strict=True))
-
-
 def _stream(path: Path, source: str, columns: Sequence[str], inner: Sequence[str]) -> Iterator[pa.RecordBatch]:
     query = f"SELECT {', '.join(inner)} FROM {source}"
     with _connect() as connection:
@@ -208,16 +210,9 @@ def _attempt(path: Path, action: Callable[[], Found]) -> Found:
     """Do it, or say in our words what went wrong; the library's own words are dropped, context and all."""
     try:
         return action()
-    except (
-        duckdb.Error,
-        pa.ArrowException,
-        csv.Error,
-        zlib.error,
-        OSError,
-        EOFError,
-        UnicodeError,
-        RuntimeError,
-    ) as error:
+    except SfumatoError:
+        raise
+    except Exception as error:  # DuckDB, Arrow, csv, gzip and the system each have their own
         failure = _failure(path, str(error))
     raise failure
 
@@ -265,15 +260,35 @@ def _frame(source: Any) -> nw.DataFrame[Any]:
 
 def _slices(frame: nw.DataFrame[Any], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     for start in range(0, max(len(frame), 1), BATCH_ROWS):
-        part = frame[start : start + BATCH_ROWS]
-        yield pa.RecordBatch.from_arrays([_arrow(part[name]) for name in names], names=list(names))
+        yield pa.RecordBatch.from_arrays(
+            [_arrow(frame[name][start : start + BATCH_ROWS], name) for name in names], names=list(names)
+        )
 
 
-def _arrow(series: nw.Series[Any]) -> Any:
-    """Convert one column; where its values are of several types, as text."""
+def _arrow(series: nw.Series[Any], name: str) -> Any:
+    """Convert one column: if its type is fixed by Arrow's, else value by value, each to the text that it would have."""
     try:
-        array: Any = series.to_arrow()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        cells = (None if value is None or value != value else str(value) for value in series.to_list())
-        array = pa.array(list(cells), pa.string())
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        array: Any = _by_value(series) if _is_loose(series) else _by_type(series)
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    except Exception:  # whatever the frame's library raises may hold values
+        failure = TableError(f"column {name} must be readable, and is not", "Convert it to text, numbers or dates.")
+    raise failure
+
+
+def _by_type(series: nw.Series[Any]) -> Any:
+    try:
+        return series.to_arrow()
+    except Exception:  # a value that Arrow does not take; each is then read by itself, to the same effect
+        return _by_value(series)
+
+
+def _by_value(series: nw.Series[Any]) -> Any:
+    return pa.array([text_of(value) for value in series.to_list()], pa.large_string())
+
+
+def _is_loose(series: nw.Series[Any]) -> bool:
+    """Tell whether values may be of any type, so that Arrow would choose one by looking at all of them."""
+    if series.dtype in LOOSE_TYPES:
+        return True
+    categories = getattr(getattr(series.to_native(), "cat", None), "categories", None)
+    return str(getattr(categories, "dtype", "")) == "object"

@@ -1,16 +1,18 @@
 """What a cell says: a text, a number, a day, nothing, or nothing that can be used.
 
-Both encoding and drafting must read values in the same way, so the reading is here; it works on the distinct values
-of a batch wherever they repeat.
+Both encoding and drafting must read values in the same way, so the reading is here. It works on the distinct values of
+a batch wherever they repeat, but what a value says never depends on the values beside it: however a table was typed,
+equal numbers and equal days read alike.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,13 +31,20 @@ REASONS = {
     NOT_NAMED: "value not in the taxonomy",
     NESTED: "not a single value",
 }
-TEXT_TYPES = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
+NESTED_TEXT = "\ufdd0not a single value"
+"""Stands in a column of texts for a list or a record; it begins with a code point that no text should hold."""
+UNREADABLE_TEXT = "\ufdd0not readable"
+"""Stands in a column of texts for a value that cannot be written as one."""
 LARGEST_WHOLE = 2**63 - 1
 LARGEST_REAL = float(np.finfo(np.float64).max)
-WHOLE = re.compile(r"[+-]?[0-9]+")
+LONGEST_NUMBER = 300
 REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].+)?")
+SIMPLE = rf"^-?[0-9]{{1,{LONGEST_NUMBER}}}(\.[0-9]{{1,{LONGEST_NUMBER}}})?$"
+"""Numbers that Arrow and Python read alike: both round correctly, and none is too large."""
+SECONDS_A_DAY = 86_400
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 Array: TypeAlias = "pa.Array[Any]"
 Status = NDArray[np.uint8]
@@ -49,16 +58,35 @@ class Readings:
     status: Status
 
 
-def distinct(array: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Split a column into its distinct values, null last, and the place of each row's value among them."""
-    encoded: Any = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(_hashable(array))
-    if len(encoded.dictionary) > len(encoded):
-        encoded = pc.dictionary_encode(encoded.cast(encoded.dictionary.type))
-    values, places = encoded.dictionary, encoded.indices
-    if places.null_count:
-        places = places.cast(pa.int64()).fill_null(len(values))
-    with_null = pa.concat_arrays([values, pa.nulls(1, values.type)])
-    return with_null, places.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
+@dataclass(frozen=True)
+class Absent:
+    """The texts that mean "no value", and so do the numbers and days that they write."""
+
+    texts: frozenset[str]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Absent:
+        """Take them without the blanks around them."""
+        return cls(frozenset(text.strip() for text in texts))
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """Those that are numbers."""
+        read = (_one_number(text) for text in self.texts)
+        return np.array(sorted({number for number, status in read if status in (FINE, NOT_FINITE)}), np.float64)
+
+    @cached_property
+    def days(self) -> NDArray[np.int64]:
+        """Those that are days."""
+        return np.array(sorted({day for day, status in map(_one_day, self.texts) if status == FINE}), np.int64)
+
+    def __contains__(self, text: str) -> bool:
+        """Tell whether a text, or the number it writes, means "no value"."""
+        return text in self.texts or bool(self.numbers.size and canonical(text) in self._canonical)
+
+    @cached_property
+    def _canonical(self) -> frozenset[str]:
+        return frozenset(canonical(text) for text in self.texts if REAL.fullmatch(text))
 
 
 def is_nested(kind: pa.DataType) -> bool:
@@ -66,158 +94,251 @@ def is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind)) and not pa.types.is_dictionary(kind)
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Tell whether cells of this type are texts or bytes."""
-    return str(kind) in TEXT_TYPES or bool(pa.types.is_fixed_size_binary(kind))
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether cells of this type are numbers that the machine reckons with."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def texts(values: Array) -> list[str | None]:
-    """Write each value as a taxonomy would name it; None where there is none."""
-    if is_text(values.type):
-        return [None if text is None else text.strip() for text in _decoded(values).to_pylist()]
-    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
-        values = values.cast(pa.timestamp("us", values.type.tz), safe=False)
-    if pa.types.is_float32(values.type) or pa.types.is_float16(values.type):
-        return [None if number is None else _text(float(str(number))) for number in _small_floats(values)]
-    return [_text(value) for value in values.to_pylist()]
+def is_day(kind: pa.DataType) -> bool:
+    """Tell whether cells of this type are days or points in time."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
-def _small_floats(values: Array) -> list[Any]:
-    numbers = values.to_numpy(zero_copy_only=False)
-    return [None if null else number for null, number in zip(values.is_null().to_pylist(), numbers, strict=True)]
-
-
-def _text(value: Any) -> str | None:
-    if value is None or value != value:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
-    if isinstance(value, Decimal):
-        return str(int(value)) if value == value.to_integral_value() else format(value.normalize(), "f")
-    if isinstance(value, datetime.datetime):
-        return (value.date() if value.time() == datetime.time() else value).isoformat()
-    return str(value.isoformat() if isinstance(value, datetime.date | datetime.time) else value)
+def distinct(array: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Split a column into its distinct values, null last, and the place of each row's value among them."""
+    encoded: Any = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(_hashable(array))
+    if len(encoded.dictionary) > len(encoded):
+        encoded = pc.dictionary_encode(_hashable(encoded.cast(encoded.dictionary.type)))
+    values, places = encoded.dictionary, encoded.indices
+    if places.null_count:
+        places = places.cast(pa.int64()).fill_null(len(values))
+    with_null = pa.concat_arrays([values, pa.nulls(1, values.type)])
+    return with_null, places.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
 
 
 def _hashable(array: Array) -> Array:
     """Leave the types that Arrow cannot yet take apart."""
     plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(array.type))
+    if pa.types.is_float16(array.type):
+        return _doubles(array)
     return array if plain is None else array.cast(plain)
 
 
-def _decoded(values: Array) -> Array:
-    """Read bytes as UTF-8 text, with a mark in place of what is none."""
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return values
-    cells = (value.encode() if isinstance(value, str) else value for value in values.to_pylist())
-    return pa.array([None if cell is None else cell.decode("utf-8", "replace") for cell in cells], pa.large_string())
+def texts(values: Array) -> list[str | None]:
+    """Write each value as a taxonomy would name it; None where there is none."""
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        values = values.cast(pa.timestamp("us", values.type.tz), safe=False)
+    if pa.types.is_duration(values.type) and values.type.unit == "ns":
+        values = values.cast(pa.duration("us"), safe=False)
+    if pa.types.is_floating(values.type):
+        values = _doubles(values)
+    return [text_of(value) for value in _python(values)]
 
 
-def numbers(values: Array, absent: Collection[str]) -> Readings:
-    """Read every value as a number; texts in `absent` mean that there is none."""
-    kind = values.type
-    if is_text(kind):
-        return _read_texts(values, absent, _numbers_at_once, _one_number)
-    status = _null_status(values)
-    if pa.types.is_integer(kind):
-        if pa.types.is_uint64(kind):
-            values = pc.min_element_wise(values, pa.scalar(LARGEST_WHOLE, pa.uint64()))
-        return Readings(values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False), status)
-    if not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        return _none_fit(status, NO_NUMBER)
-    if pa.types.is_decimal(kind):
-        values = values.cast(pa.float64())
-    reals = np.where(status == FINE, values.to_numpy(zero_copy_only=False), values.type.to_pandas_dtype()(0))
-    return _sort_out(reals, status)
-
-
-def days(values: Array, absent: Collection[str]) -> Readings:
-    """Read every value as a day, counted from 1970; texts in `absent` mean that there is none."""
-    kind = values.type
-    if is_text(kind):
-        return _read_texts(values, absent, _days_at_once, _one_day)
-    status = _null_status(values)
-    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
-        return _none_fit(status, NO_DATE)
-    whole = values.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)
-    return Readings(whole.to_numpy(zero_copy_only=False).astype(np.int64), status)
-
-
-def _null_status(values: Array) -> Status:
-    return np.where(values.is_null().to_numpy(zero_copy_only=False), MISSING, FINE).astype(np.uint8)
-
-
-def _none_fit(status: Status, reason: int) -> Readings:
-    return Readings(np.zeros(len(status), np.int64), np.where(status == FINE, reason, status).astype(np.uint8))
-
-
-def _sort_out(reals: NDArray[Any], status: Status) -> Readings:
-    """Mark what is not a finite number."""
-    status = status.copy()
-    status[np.isinf(reals)] = NOT_FINITE
-    status[np.isnan(reals)] = MISSING
-    return Readings(np.where(status == FINE, reals, reals.dtype.type(0)), status)
-
-
-def _read_texts(values: Array, absent: Collection[str], at_once: Any, one: Any) -> Readings:
-    """Read all texts in one cast or, where one of them resists, each by itself."""
-    trimmed = pc.utf8_trim_whitespace(_decoded(values))
-    known = pa.array([*absent, None], trimmed.type)
-    status = np.where(pc.is_in(trimmed, known).to_numpy(zero_copy_only=False), MISSING, FINE).astype(np.uint8)
-    kept = trimmed.filter(pa.array(status == FINE))
-    read = at_once(kept)
-    if read is None:
-        read = _each([str(text) for text in kept.to_pylist()], one)
-    values_out = np.zeros(len(status), read.values.dtype)
-    values_out[status == FINE] = read.values
-    status[status == FINE] = read.status
-    return Readings(values_out, status)
-
-
-def _numbers_at_once(kept: Array) -> Readings | None:
-    if pc.any(pc.match_substring_regex(kept, r"[^-0-9.eE]")).as_py():
-        return None
-    for kind in (pa.int64(), pa.float64()):
-        try:
-            read = kept.cast(kind).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            continue
-        return Readings(read, np.zeros(len(read), np.uint8)) if np.isfinite(read).all() else None
-    return None
-
-
-def _days_at_once(kept: Array) -> Readings | None:
+def _python(values: Array) -> list[Any]:
+    """Take the values out; one that Python cannot hold, such as a day after the year 9999, is unreadable."""
     try:
-        read = kept.cast(pa.date32()).cast(pa.int32()).to_numpy(zero_copy_only=False).astype(np.int64)
-    except pa.ArrowInvalid:
+        return list(values.to_pylist())
+    except Exception:  # whatever Arrow and the standard library raise, for one value or another
+        return [_one_python(value) for value in values]
+
+
+def _one_python(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return bytes(value.as_buffer())
+    except Exception:  # as above
+        return UNREADABLE_TEXT
+
+
+def text_of(value: Any) -> str | None:
+    """Write one value, of whatever type, as a taxonomy would name it; None for all that mean "no value".
+
+    >>> [text_of(value) for value in (1, 1.0, Decimal("1.50"), True, " x ", float("nan"), [1] == 1)]
+    ['1', '1', '1.5', 'true', 'x', None, 'false']
+    """
+    if type(value) is str:
+        text = value
+    else:
+        try:
+            text = _written(_plain(value))  # type: ignore[assignment]
+        except Exception:  # an object's own methods may raise anything
+            return UNREADABLE_TEXT
+        if text is None:
+            return None
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    return text.strip()
+
+
+def _plain(value: Any) -> Any:
+    """Take a value out of its NumPy dress."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None if np.isnat(value) else value.astype(f"{type(value).__name__[:-2]}64[us]").item()
+    if isinstance(value, np.floating):
+        return float(value) if isinstance(value, float) else float(str(value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _written(value: Any) -> str | None:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return Readings(read, np.zeros(len(read), np.uint8))
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value)) if abs(value) <= LARGEST_WHOLE else _digits(Decimal(int(value)))
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) <= LARGEST_WHOLE:
+            return str(int(value))
+        return None if value != value else _digits(Decimal(repr(float(value))))
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else _digits(value)
+    if isinstance(value, datetime.datetime):
+        moment = datetime.datetime.isoformat(value)
+        return moment[:10] if value.time() == datetime.time() else moment
+    if isinstance(value, datetime.timedelta):
+        return str(datetime.timedelta(value.days, value.seconds, value.microseconds))
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("utf-8", "replace")
+    if isinstance(value, dict | list | tuple | set | frozenset | np.ndarray) or hasattr(value, "__array__"):
+        return NESTED_TEXT
+    return str(value)
 
 
-def _each(kept: list[str], one: Any) -> Readings:
-    pairs = [one(text) for text in kept]
-    whole = all(isinstance(value, int) for value, _ in pairs)
-    read = np.array([value for value, _ in pairs], np.int64 if whole else np.float64)
-    return Readings(read, np.array([status for _, status in pairs], np.uint8))
+def canonical(text: str) -> str:
+    """Write a number in the one way in which equal numbers are written alike; leave any other text.
+
+    >>> [canonical(text) for text in ("1.0", "+01", "1e3", "-0.0", ".50", "1e-7", "9007199254740993", "x")]
+    ['1', '1', '1000', '0', '0.5', '0.0000001', '9007199254740993', 'x']
+    """
+    if not REAL.fullmatch(text):
+        return text
+    try:
+        return _digits(Decimal(text))
+    except ArithmeticError:
+        return text
 
 
-def _one_number(text: str) -> tuple[int | float, int]:
+def _digits(number: Decimal) -> str:
+    """Write a number with all its digits and no others, and with an exponent only where it is very large or small."""
+    if not number.is_finite():
+        return "inf" if number > 0 else "-inf"
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    written = "".join(map(str, digits)).lstrip("0")
+    kept = written.rstrip("0")
+    if not kept:
+        return "0"
+    exponent += len(written) - len(kept)
+    start = "-" if sign else ""
+    if abs(exponent) + len(kept) > 2 * LONGEST_NUMBER:
+        return f"{start}{kept}e{exponent}"
+    if exponent >= 0:
+        return start + kept + "0" * exponent
+    padded = kept.rjust(1 - exponent, "0")
+    return f"{start}{padded[:exponent]}.{padded[exponent:]}"
+
+
+def _doubles(values: Array) -> Array:
+    """Read shorter floats as the shortest decimal that they stand for: 0.1, not 0.100000001."""
+    if pa.types.is_float32(values.type):
+        return values.cast(pa.string()).cast(pa.float64())
+    if pa.types.is_float16(values.type):
+        halves = values.to_numpy(zero_copy_only=False)
+        null = values.is_null().to_numpy(zero_copy_only=False)
+        return pa.array(np.array([float(str(half)) for half in halves], np.float64), mask=null)
+    return values
+
+
+def numbers(values: Array, absent: Absent) -> Readings:
+    """Read every value as a number, to the nearest that has 64 bits; some mean that there is none."""
+    if not is_number(values.type):
+        return _numbers_of_texts(texts(values), absent)
+    status = _null_status(values)
+    if pa.types.is_uint64(values.type):
+        values = pc.min_element_wise(values, pa.scalar(LARGEST_WHOLE, pa.uint64()), skip_nulls=False)
+    if pa.types.is_integer(values.type):
+        read = values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    else:
+        read = _doubles(values).fill_null(0.0).to_numpy(zero_copy_only=False)
+    return _sort_out(read, status, absent)
+
+
+def _numbers_of_texts(cells: Sequence[str | None], absent: Absent) -> Readings:
+    """Read texts as numbers: at once what Arrow reads as Python does, each of the others by itself."""
+    trimmed = pa.array(cells, pa.large_string())
+    simple = pc.match_substring_regex(trimmed, SIMPLE).fill_null(False)
+    at_once = simple.to_numpy(zero_copy_only=False)
+    read, status = np.zeros(len(cells), np.float64), np.zeros(len(cells), np.uint8)
+    read[at_once] = trimmed.filter(simple).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    for place in np.flatnonzero(~at_once).tolist():
+        text = cells[place]
+        read[place], status[place] = (0, MISSING) if text is None or text in absent.texts else _one_number(text)
+    return _sort_out(read, status, absent)
+
+
+def _one_number(text: str) -> tuple[float, int]:
     """Read one number; one too large for the machine becomes the largest of its sign."""
-    if WHOLE.fullmatch(text):
-        digits = text.lstrip("+-0")
-        size = LARGEST_WHOLE if len(digits) > 19 else min(int(digits or "0"), LARGEST_WHOLE)
-        return (-size if text[0] == "-" else size), FINE
     if REAL.fullmatch(text):
         return min(max(float(text), -LARGEST_REAL), LARGEST_REAL), FINE
     if INFINITE.fullmatch(text):
-        return 0, NOT_FINITE
+        return float(text), NOT_FINITE
+    if text == NESTED_TEXT:
+        return 0, NESTED
     return 0, MISSING if text.lower() == "nan" else NO_NUMBER
 
 
-def _one_day(text: str) -> tuple[int, int]:
+def _sort_out(read: NDArray[Any], status: Status, absent: Absent) -> Readings:
+    """Mark what is not a finite number, or means that there is none."""
+    if read.dtype.kind == "f" and not np.isfinite(read).all():
+        status[np.isinf(read)] = NOT_FINITE
+        status[np.isnan(read)] = MISSING
+    if absent.numbers.size:
+        status[np.isin(read.astype(np.float64), absent.numbers) & np.isin(status, (FINE, NOT_FINITE))] = MISSING
+    if status.any():
+        read = np.where(status == FINE, read, read.dtype.type(0))
+    return Readings(read, status)
+
+
+def days(values: Array, absent: Absent) -> Readings:
+    """Read every value as a day where it was written, counted from 1970; some mean that there is none."""
+    kind = values.type
+    if is_day(kind):
+        status = _null_status(values)
+        read = _days_of_moments(values)
+    else:
+        pairs = [_one_day(text, absent.texts) for text in texts(values)]
+        read, status = (np.array(column, np.int64) for column in zip(*pairs, strict=True)) if pairs else _EMPTY
+        status = status.astype(np.uint8)
+    if absent.days.size:
+        status[np.isin(read, absent.days) & (status == FINE)] = MISSING
+    return Readings(read, status)
+
+
+_EMPTY = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _days_of_moments(values: Array) -> NDArray[np.int64]:
+    kind = values.type
+    if pa.types.is_date32(kind):
+        return np.asarray(values.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    a_day = SECONDS_A_DAY * UNITS[kind.unit]
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        values = pc.local_timestamp(values)
+    return np.asarray(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // a_day, np.int64)
+
+
+def _one_day(text: str | None, absent: Collection[str] = ()) -> tuple[int, int]:
     """Read the day of an ISO date, with or without a time after it."""
+    if text is None or text in absent:
+        return 0, MISSING
+    if text == NESTED_TEXT:
+        return 0, NESTED
     found = DAY.fullmatch(text)
     try:
         if found and found[2]:
@@ -225,3 +346,7 @@ def _one_day(text: str) -> tuple[int, int]:
         return ((datetime.date.fromisoformat(found[1]) - EPOCH).days, FINE) if found else (0, NO_DATE)
     except ValueError:
         return 0, NO_DATE
+
+
+def _null_status(values: Array) -> Status:
+    return np.where(values.is_null().to_numpy(zero_copy_only=False), MISSING, FINE).astype(np.uint8)

@@ -13,15 +13,17 @@ counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from sfumato.counts.choices import Candidates, Choices, Specialization
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
-from sfumato.errors import MethodError
+from sfumato.errors import BudgetError, MethodError
+from sfumato.exact import read_fraction
 from sfumato.methods.base import Draft
 from sfumato.methods.cuts import (
     WHOLE,
@@ -34,12 +36,17 @@ from sfumato.methods.cuts import (
 )
 from sfumato.partition import Grid
 from sfumato.privacy.budget import Schedule, payable
-from sfumato.privacy.mechanisms import Selection
-from sfumato.privacy.scores import SCORES, Score, WeightedGain
+from sfumato.privacy.scores import SCORES, Score, Selection, WeightedGain
 from sfumato.schema import Schema
 
 AUTO_COUNT = 4
 """With h = auto, a cell should hold on average at least this many times the scale of its noise."""
+
+
+SIZE = Fraction(1, 50)
+"""The share of the budget without margins that h = auto pays for a noisy size of the table."""
+
+Choice = Literal["joint", "separate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +62,7 @@ class DiffGen:
     """What a good specialization is: deviation (ours), max or gain (the paper's), or weighted-gain."""
     rows: int = 1_000_000
     """For weighted-gain: the table's order of magnitude, as publicly known."""
-    choice: Literal["joint", "separate"] = "joint"
+    choice: Choice = "joint"
     """Choose value and split point at once, or first a split point for each interval and then a value, as the paper
     does."""
     selection: Selection = "permute-and-flip"
@@ -70,10 +77,15 @@ class DiffGen:
     """Specializations that would lead to more groups times classes than this are not offered."""
 
     @classmethod
-    def as_published(cls, *, specializations: int, score: str = "max") -> DiffGen:
+    def as_published(cls, *, specializations: int | str, score: str = "max") -> DiffGen:
         """Give the method exactly as the paper has it."""
+        steps = _steps(specializations)
+        if steps == "auto":
+            raise MethodError(
+                "specializations (auto) must be a number for the published method", "Give for example 10."
+            )
         return cls(
-            specializations=specializations,
+            specializations=steps,
             score=score,
             choice="separate",
             selection="exponential",
@@ -82,32 +94,15 @@ class DiffGen:
         )
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no sense for any table."""
-        if self.specializations != "auto" and (not isinstance(self.specializations, int) or self.specializations < 1):
-            raise MethodError(
-                f"specializations ({self.specializations}) must be a whole number from 1 up", "Or give auto."
-            )
-        if self.score not in SCORES:
-            raise MethodError(f"score ({self.score}) must be one of {', '.join(SCORES)}", "Choose one of them.")
-        for name, value, most in (
-            ("margins", self.margins, Fraction(9, 10)),
-            ("growth", self.growth, Fraction(9, 10)),
-        ):
-            if not 0 <= value <= most or value.denominator > 1000 or (name == "growth" and value == 0):
-                raise MethodError(
-                    f"{name} ({value}) must be a share from 0 to 0.9 with at most three decimals",
-                    "Give for example 0.2.",
-                )
-        for name, chosen, choices in (
-            ("choice", self.choice, ("joint", "separate")),
-            ("selection", self.selection, ("permute-and-flip", "exponential")),
-        ):
-            if chosen not in choices:
-                raise MethodError(f"{name} ({chosen}) must be one of {', '.join(choices)}", "Choose one of them.")
-        if self.max_cells < 4:
-            raise MethodError(
-                f"max_cells ({self.max_cells}) must be at least 4", "Give the number of cells you can store."
-            )
+        """Read parameters that came as text; refuse those that make no sense for any table."""
+        object.__setattr__(self, "specializations", _steps(self.specializations))
+        object.__setattr__(self, "margins", _share("margins", self.margins, Fraction(0)))
+        object.__setattr__(self, "growth", _share("growth", self.growth, Fraction(1, 20)))
+        _one_of("score", self.score, SCORES)
+        _one_of("choice", self.choice, get_args(Choice))
+        _one_of("selection", self.selection, get_args(Selection))
+        if not isinstance(self.max_cells, int) or self.max_cells < 4:
+            raise MethodError(f"max_cells ({self.max_cells}) must be a number from 4 up", "Give what you can store.")
         self.score_value()
 
     @property
@@ -126,12 +121,19 @@ class DiffGen:
         parts = dict(self._margin_parts(schema, epsilon * self.margins))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.specializations == "auto":
-            parts |= {"size": rest / 50, "growth": rest * self.growth - rest / 50}
+            parts |= {"size": rest * SIZE, "growth": rest * (self.growth - SIZE)}
+            self._refuse_crumbs(schema, parts["growth"])
         else:
             rounds = self._rounds(schema, self.specializations)
             parts |= dict.fromkeys(rounds, rest * self.growth / len(rounds))
         parts["counts"] = rest * (1 - self.growth)
         return Schedule(parts)
+
+    def _refuse_crumbs(self, schema: Schema, growth: Fraction) -> None:
+        """Refuse a budget that the largest number of rounds would grind to nothing, before the number is known."""
+        rounds = self._rounds(schema, most_specializations(list(schema.predictors.values())))
+        if payable(growth / len(rounds)) <= 0:
+            raise BudgetError("epsilon must be large enough to be shared among the choices", "Use a larger epsilon.")
 
     def expected_cells(self, schema: Schema) -> int:
         """Take four times the groups that h doublings make."""
@@ -143,7 +145,8 @@ class DiffGen:
             raise MethodError(
                 "diffgen must have a class attribute to choose by", "Name one with --target or in the schema."
             )
-        schema.with_target(schema.target)
+        if len(schema.classes) < 2:
+            raise MethodError(f"class {schema.target} must have two values or more", "Choose another with --target.")
         most = most_specializations(list(schema.predictors.values()))
         if most == 0:
             raise MethodError(
@@ -183,7 +186,9 @@ class DiffGen:
             for name, leaves in zip(schema.predictors, schema.shape, strict=True)
             if leaves > 1
         }
-        return {f"margin {name}": share * weight / sum(weights.values()) for name, weight in weights.items() if share}
+        return {
+            f"margin of {name}": share * weight / sum(weights.values()) for name, weight in weights.items() if share
+        }
 
     def _rounds(self, schema: Schema, specializations: int) -> list[str]:
         choices = [f"choice {step}" for step in range(1, specializations + 1)]
@@ -191,7 +196,7 @@ class DiffGen:
             return choices
         attributes = list(schema.predictors.values())
         names = list(schema.predictors)
-        first = [f"split {names[index]}" for index, _, _ in intervals(attributes, Grid.whole(schema.shape))]
+        first = [f"first split of {names[index]}" for index, _, _ in intervals(attributes, Grid.whole(schema.shape))]
         return first + [label for step, choice in enumerate(choices, 1) for label in (choice, f"split {step}")]
 
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
@@ -201,11 +206,11 @@ class DiffGen:
         growth = _Growth(self, meter, schema, histograms, prices)
         growth.run()
         margins = {
-            index: meter.measure(Cells(histograms, index), schedule[f"margin {name}"], f"margin {name}").of_region(
-                WHOLE
-            )
+            index: meter.measure(
+                Cells(histograms, index), schedule[f"margin of {name}"], f"margin of {name}"
+            ).of_region(WHOLE)
             for index, name in enumerate(schema.predictors)
-            if f"margin {name}" in schedule.parts and growth.grid.parts[index] < growth.grid.shape[index]
+            if f"margin of {name}" in schedule.parts and growth.grid.parts[index] < growth.grid.shape[index]
         }
         spend = payable(meter.left) if self.leftover else schedule["counts"]
         counts = meter.measure(Cells(Tally(growth.grid, len(schema.classes))), spend, "counts")
@@ -227,6 +232,33 @@ class DiffGen:
         return dict.fromkeys(rounds, payable(schedule["growth"] / len(rounds)))
 
 
+def _steps(value: object) -> int | Literal["auto"]:
+    """Read h."""
+    if value == "auto":
+        return "auto"
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise MethodError(f"specializations ({str(value)[:40]}) must be a whole number from 1 up", "Or give auto.")
+    return value
+
+
+def _share(name: str, value: object, least: Fraction) -> Fraction:
+    """Read a share of the budget."""
+    share = read_fraction(value)
+    if share is None or not least <= share <= Fraction(9, 10) or share.denominator > 1000:
+        raise MethodError(
+            f"{name} ({str(value)[:40]}) must be a share from {float(least):g} to 0.9 with at most three decimals",
+            "Give for example 0.2.",
+        )
+    return share
+
+
+def _one_of(name: str, value: object, choices: Collection[str]) -> None:
+    if value not in choices:
+        raise MethodError(f"{name} ({str(value)[:40]}) must be one of {', '.join(choices)}", "Choose one of them.")
+
+
 class _Growth:
     """The loop of propose, choose and refine, on one table."""
 
@@ -244,7 +276,7 @@ class _Growth:
         """Specialize until the prices are paid or nothing is left to specialize."""
         if self._method.choice == "separate":
             for interval in intervals(self._attributes, self.grid):
-                self._choose_splits([interval], f"split {self._names[interval[0]]}")
+                self._choose_splits([interval], f"first split of {self._names[interval[0]]}")
         step = 0
         while f"choice {step + 1}" in self._prices and len(candidates := self._candidates()):
             step += 1

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
-from sfumato.attributes import read_fraction
 from sfumato.errors import BudgetError
+from sfumato.exact import read_fraction
 
 FINEST = 10**6
 """A user's epsilon has a denominator of at most this."""

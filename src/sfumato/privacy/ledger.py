@@ -7,10 +7,11 @@ which a person can settle; nothing is ever updated or deleted, and triggers refu
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -25,6 +26,8 @@ APPLICATION = 0x5F0A70
 """The mark of a ledger in the file's header."""
 PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
+
+REFUSE = "begin select raise(abort, 'the ledger is append-only'); end"
 
 Outcome = Literal["published", "failed", "settled by hand"]
 
@@ -84,35 +87,32 @@ class Ledger:
     """One table's account in a file. Every call is one durable transaction."""
 
     def __init__(self, path: str | Path, name: str, budget: Fraction | None) -> None:
-        """Open the ledger, or begin one for this table with its lifetime budget."""
+        """Open the ledger of this table; a file that does not exist is begun with the first reservation."""
         if budget is not None:
             _refuse_nothing("the lifetime budget", budget)
-        self.path = Path(path)
-        with self._transaction() as db:
-            if not db.execute("select 1 from sqlite_master").fetchone():
-                self._begin(db, name, budget)
-        with self._transaction() as db:
-            self._check_format(db)
-            self._check_owner(db, name, budget)
+        self.path, self._name, self._declared = Path(path), name, budget
+        if self.path.exists():
+            with self._transaction() as db:
+                self._check_format(db)
+                self._check_owner(db)
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
-        """Open a ledger that exists."""
+        """Open a ledger that exists, whatever table it belongs to."""
         if not Path(path).is_file():
-            raise LedgerError(
-                f"ledger {path} must exist",
-                "Nothing was published from this table yet, or name it with --ledger.",
-            )
+            problem = f"ledger {path} must exist"
+            raise LedgerError(problem, "Nothing was published from this table yet, or name it with --ledger.")
         ledger = cls.__new__(cls)
         ledger.path = Path(path)
         with ledger._transaction() as db:
             ledger._check_format(db)
+            ledger._name, ledger._declared = ledger._owner(db), ledger._budget(db)
         return ledger
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, path: Path | None = None) -> Iterator[sqlite3.Connection]:
         try:
-            db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            db = sqlite3.connect(path or self.path, timeout=PATIENCE, isolation_level=None)
             try:
                 db.execute("pragma synchronous = extra")
                 db.execute("pragma foreign_keys = on")
@@ -122,29 +122,47 @@ class Ledger:
             finally:
                 db.close()
         except sqlite3.Error as error:
-            raise LedgerError(
-                f"ledger {self.path} must be a writable Sfumato ledger ({str(error).lower()})",
-                "Free the disk or the file, or name another place with --ledger. Without a debit nothing is looked at.",
-            ) from None
+            raise self._unusable(str(error).lower()) from None
 
-    def _begin(self, db: sqlite3.Connection, name: str, budget: Fraction | None) -> None:
+    def _unusable(self, reason: str) -> LedgerError:
+        return LedgerError(
+            f"ledger {self.path} must be a writable Sfumato ledger ({reason})",
+            "Free the disk or the file, or name another place with --ledger. Without a debit nothing is looked at.",
+        )
+
+    def begin(self) -> None:
+        """Begin the ledger if there is none: made aside and put in place whole, unless another process was first."""
+        if self.path.exists():
+            return
+        aside = self.path.with_name(f".{uuid.uuid4().hex[:12]}.ledger")
+        try:
+            with self._transaction(aside) as db:
+                self._lay_out(db)
+            with suppress(FileExistsError):
+                os.link(aside, self.path)
+        except OSError as error:
+            raise self._unusable((error.strerror or "cannot be made").lower()) from None
+        finally:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+
+    def _lay_out(self, db: sqlite3.Connection) -> None:
         db.execute(f"pragma application_id = {APPLICATION}")
         for table, columns in TABLES.items():
             db.execute(f"create table {table} ({columns})")
-            for change in ("update on", "delete on", "insert on"):
-                guard = f"when exists (select 1 from {table} where rowid = new.rowid)" if "insert" in change else ""
-                db.execute(
-                    f"create trigger {table}_{change.split()[0]} before {change} {table} {guard} "
-                    "begin select raise(abort, 'the ledger is append-only'); end"
-                )
-        for table, key in (("publication", "id"), ("settlement", "publication")):
-            db.execute(
-                f"create trigger {table}_once before insert on {table} "
-                f"when exists (select 1 from {table} where {key} = new.{key}) "
-                "begin select raise(abort, 'the ledger is append-only'); end"
-            )
-        db.execute("insert into account values (?, ?, ?)", (FORMAT, name, _now()))
-        db.execute("insert into budget values (?, ?)", (_now(), _text(budget)))
+            for change in ("update", "delete"):
+                db.execute(f"create trigger {table}_{change} before {change} on {table} {REFUSE}")
+            self._once(db, table, "rowid")
+        self._once(db, "publication", "id")
+        self._once(db, "settlement", "publication")
+        db.execute("insert into account values (?, ?, ?)", (FORMAT, self._name, _now()))
+        db.execute("insert into budget values (?, ?)", (_now(), _text(self._declared)))
+
+    @staticmethod
+    def _once(db: sqlite3.Connection, table: str, key: str) -> None:
+        """Refuse a row that would replace another."""
+        same = f"when exists (select 1 from {table} where {key} = new.{key})"
+        db.execute(f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}")
 
     def _check_format(self, db: sqlite3.Connection) -> None:
         if db.execute("pragma application_id").fetchone() != (APPLICATION,):
@@ -153,19 +171,23 @@ class Ledger:
         if found > FORMAT:
             raise LedgerError(f"ledger {self.path} must have format {FORMAT} or older", "Upgrade Sfumato to use it.")
 
-    def _check_owner(self, db: sqlite3.Connection, name: str, budget: Fraction | None) -> None:
-        (owner,) = db.execute("select name from account").fetchone()
-        if owner != name:
+    def _check_owner(self, db: sqlite3.Connection) -> None:
+        owner, budget = self._owner(db), self._budget(db)
+        if owner != self._name:
             raise LedgerError(
-                f"ledger {self.path} must belong to table {name}, and belongs to {owner}",
+                f"ledger {self.path} must belong to table {self._name}, and belongs to {owner}",
                 "Name another ledger, or correct the schema's name.",
             )
-        current = self._budget(db)
-        if budget is not None and budget != current:
+        if self._declared not in (None, budget):
             raise LedgerError(
-                f"the schema's budget ({budget}) must be the account's, {'unlimited' if current is None else current}",
+                f"the schema's budget ({self._declared}) must be the account's, {budget or 'unlimited'}",
                 "Correct the schema, or change the account with `sfumato account amend`.",
             )
+
+    @staticmethod
+    def _owner(db: sqlite3.Connection) -> str:
+        (name,) = db.execute("select name from account").fetchone()
+        return str(name)
 
     @staticmethod
     def _budget(db: sqlite3.Connection) -> Fraction | None:
@@ -174,6 +196,8 @@ class Ledger:
 
     def statement(self) -> Statement:
         """Read everything."""
+        if not self.path.exists():
+            return Statement(self._name, self._declared, ())
         with self._transaction() as db:
             return self._statement(db)
 
@@ -192,8 +216,7 @@ class Ledger:
                 "left join settlement s on s.publication = p.id order by p.rowid"
             )
         )
-        (name,) = db.execute("select name from account").fetchone()
-        return Statement(name, self._budget(db), publications)
+        return Statement(self._owner(db), self._budget(db), publications)
 
     def refuse_beyond(self, epsilon: Fraction) -> None:
         """Refuse an epsilon that the lifetime budget cannot pay, before anything is read or reserved."""
@@ -202,7 +225,10 @@ class Ledger:
     def reserve(self, method: str, epsilon: Fraction) -> Reservation:
         """Set a publication's whole epsilon aside, or refuse, in one step that no other process can come between."""
         _refuse_nothing("epsilon", epsilon)
+        self.begin()
         with self._transaction() as db:
+            self._check_format(db)
+            self._check_owner(db)
             _refuse_beyond(self._statement(db), epsilon)
             key = str(uuid.uuid4())
             db.execute("insert into publication values (?, ?, ?, ?)", (key, _now(), method, str(epsilon)))
@@ -241,6 +267,8 @@ class Ledger:
         """Change the lifetime budget. The old one stays on record."""
         if budget is not None:
             _refuse_nothing("the lifetime budget", budget)
+        self.begin()
+        self._declared = budget
         with self._transaction() as db:
             db.execute("insert into budget values (?, ?)", (_now(), _text(budget)))
 

@@ -6,13 +6,13 @@ They are one object so that it can be stood in for: the tests record and replay 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Protocol
 
 from sfumato.privacy.noise import Integers, discrete_laplace
+from sfumato.privacy.scores import Selection
 from sfumato.privacy.selection import exponential, permute_and_flip
 from sfumato.privacy.stream import Stream, SystemStream
 
-Selection = Literal["permute-and-flip", "exponential"]
 CHOOSERS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 from sfumato.errors import MethodError
 
 Integers = NDArray[np.int64]
+
+
+Selection = Literal["permute-and-flip", "exponential"]
+"""How one of several scored candidates is chosen."""
 
 
 class Score(Protocol):
@@ -192,14 +196,20 @@ class Deviation:
 
     def of(self, children: Integers, starts: Integers) -> Integers:
         """Compute floor(sum |n n_ck - n_k n_c| / (4 n unit)) per doubling; an empty candidate has 0."""
-        parents = np.add.reduceat(children, starts[:-1], axis=0)
+        parents = np.add.reduceat(_roomy(children), starts[:-1], axis=0)
         sizes = np.maximum(parents.sum(axis=1), 1)
         spans = np.diff(starts)
         expected = np.repeat(parents, spans, axis=0) * children.sum(axis=1, keepdims=True)
         observed = np.repeat(sizes, spans)[:, None] * children
-        whole, rest = np.divmod(_sum_by_candidate(np.abs(observed - expected).sum(axis=1), starts), sizes)
+        quarters = _sum_by_candidate(np.abs(observed - expected).sum(axis=1), starts)
+        whole, rest = quarters // sizes, quarters % sizes
         steps = self.unit.denominator // 4
         return np.asarray((whole * steps + rest * steps // sizes) * _per_doubling(spans) // DOUBLING, np.int64)
+
+
+def _roomy(children: Integers) -> NDArray[Any]:
+    """Change to Python's integers where products of two counts could leave 64 bits: the values are the same."""
+    return children if int(children.sum()) < 2**30 else children.astype(object)
 
 
 DOUBLING = 1 << 10

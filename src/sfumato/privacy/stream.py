@@ -13,6 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import MethodError
+
 
 class Stream(Protocol):
     """A source of independent uniform bytes."""
@@ -42,6 +44,8 @@ class SeededStream:
 
     def __init__(self, unsafe_seed: int) -> None:
         """Fix every later draw."""
+        if unsafe_seed < 0:
+            raise MethodError(f"unsafe_seed ({unsafe_seed}) must be 0 or more", "Give another seed, or none.")
         self._generator = np.random.Generator(np.random.Philox(unsafe_seed))
 
     def take(self, size: int) -> bytes:

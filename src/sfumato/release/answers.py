@@ -1,8 +1,8 @@
-"""Range counts from a release, each with the deviation that the noise gives it.
+"""Range counts from a release, each with the deviation that the noise of the counts gives it.
 
-An answer is a weighted sum of noisy counts, so its noise variance is the sum of the squared weights times the noise
-of one count: exact, no matter how many regions. What the noise does not cover, spreading inside regions, is told
-beside it.
+An answer is a weighted sum of noisy counts, so the variance from their noise is the sum of squared weights times the
+variance of one count, no matter how many regions. What that does not cover, spreading people inside regions (and the
+noise of the margins by which they are spread), is told beside it: how much of the answer rests on it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import Noisy
+from sfumato.release.spread import by_part
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +31,8 @@ class Estimate:
     stddev: float
     assumed: float
     """The part of the value that comes from regions which the condition covers only partly."""
+    aligned: bool
+    """Whether the condition covers every region wholly or not at all, so that nothing is assumed."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -37,24 +40,46 @@ class Estimate:
         return self.value - Z95 * self.stddev, self.value + Z95 * self.stddev
 
     def __str__(self) -> str:
-        """Write value and half the 95 % interval."""
-        note = f", {self.assumed:,.0f} of it by spreading inside groups" if abs(self.assumed) >= 0.5 else ""
-        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %{note})"
+        """Write value and half the 95 % interval, and what it leaves out."""
+        text = f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %"
+        return (
+            f"{text})" if self.aligned else f"{text} for noise; {self.assumed:,.0f} rests on spreading inside groups)"
+        )
 
 
-def estimate(grid: Grid, noisy: Noisy, part_weights: Sequence[Floats], class_weights: Floats) -> Estimate:
+@dataclass(frozen=True)
+class PartWeights:
+    """How much of each part of an attribute a condition covers: its people, and whether wholly or not at all."""
+
+    weights: Floats
+    whole: NDArray[np.bool_]
+    aligned: bool
+
+    @classmethod
+    def of(cls, cut: tuple[int, ...], shares: Floats, leaves: Floats | None) -> PartWeights:
+        """Weigh the parts of a cut by the covered shares of their leaves; None covers everything."""
+        if leaves is None:
+            return cls(np.ones(len(cut) - 1), np.ones(len(cut) - 1, np.bool_), True)
+        least, most = np.minimum.reduceat(leaves, cut[:-1]), np.maximum.reduceat(leaves, cut[:-1])
+        whole = least == 1.0
+        return cls(np.where(whole, 1.0, by_part(cut, shares * leaves)), whole, bool((whole | (most == 0.0)).all()))
+
+
+def estimate(grid: Grid, noisy: Noisy, parts: Sequence[PartWeights], classes: Floats) -> Estimate:
     """Weigh every region by the product of its parts' weights, and every class by its own."""
-    split = [part_weights[attribute] for attribute in grid.split_attributes]
-    whole = [part_weights[attribute] for attribute in range(len(grid.cuts)) if grid.parts[attribute] == 1]
-    table = noisy.counts.reshape([len(weights) for weights in split] + [-1])
-    factor = math.prod(float(weights[0]) for weights in whole)
-    value = factor * _contract(table, [*split, class_weights])
-    certain = all(weights[0] in (0.0, 1.0) for weights in whole)
-    resolved = (
-        factor * _contract(table, [*(np.where(w == 1.0, 1.0, 0.0) for w in split), class_weights]) if certain else 0.0
+    split = [parts[attribute] for attribute in grid.split_attributes]
+    single = [part for part, number in zip(parts, grid.parts, strict=True) if number == 1]
+    table = noisy.counts.reshape([len(part.weights) for part in split] + [-1])
+    factor = math.prod(float(part.weights[0]) for part in single)
+    value = factor * _contract(table, [*(part.weights for part in split), classes])
+    resolved = 0.0
+    if all(part.whole[0] for part in single):
+        resolved = _contract(table, [*(part.whole.astype(np.float64) for part in split), classes])
+    squares = factor**2 * math.prod(
+        float((weights**2).sum()) for weights in [*(part.weights for part in split), classes]
     )
-    squares = factor**2 * math.prod(float((weights**2).sum()) for weights in [*split, class_weights])
-    return Estimate(value, math.sqrt(noisy.variance * squares), value - resolved)
+    aligned = all(part.aligned for part in parts)
+    return Estimate(value, math.sqrt(noisy.variance * squares), 0.0 if aligned else value - resolved, aligned)
 
 
 def _contract(table: NDArray[np.int64], weights: Sequence[Floats]) -> float:

@@ -1,32 +1,31 @@
-"""Conditions such as `age between 30 and 40 and sex = 'Female'`, read into weights of leaves.
+"""Conditions such as `age between 30 and 40 and sex = 'Female'`, read into what they cover.
 
-The weight of a leaf is the share of it that the condition covers: 0 or 1 where the grid resolves the values, a
-fraction where a cell is cut. A conjunction keeps one weight vector per attribute it names.
+A small grammar (comparisons joined by `and`) instead of SQL: it can say only what a release can answer, and a mistake
+in it is shown where it is.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from sfumato.attributes import EPOCH, Categorical, Identifier, Numeric
 from sfumato.errors import QueryError
+from sfumato.release.coverage import Coverage, Intervals, Leaves, Weights
 from sfumato.schema import Schema
 
-Weights = NDArray[np.float64]
-
 TOKEN = re.compile(
-    r"""\s*(?: '(?P<text>(?:[^']|'')*)' | "(?P<quoted>[^"]*)" | (?P<mark><=|>=|!=|<>|=|<|>|\(|\)|,)
+    r"""(?: '(?P<text>(?:[^']|'')*)' | "(?P<quoted>[^"]*)" | (?P<mark><=|>=|!=|<>|=|<|>|\(|\)|,)
         | (?P<word>[^\s'"(),<>=!]+) )""",
     re.VERBOSE,
 )
+BLANKS = re.compile(r"\s*")
 LONGEST = 100_000
 
 
@@ -43,18 +42,18 @@ class _Token:
 
 
 def read_condition(schema: Schema, condition: str) -> Mapping[str, Weights]:
-    """Read a conjunction; an attribute named twice must satisfy both. An empty condition covers everyone."""
+    """Read a conjunction into weights of leaves; an attribute named twice must satisfy both. "" covers everyone."""
     if len(condition) > LONGEST:
         raise QueryError(f"a condition must be at most {LONGEST:,} characters long", "Ask several shorter ones.")
-    weights: dict[str, Weights] = {}
+    covered: dict[str, Any] = {}
     reader = _Reader(schema, condition)
     while not reader.at_end:
-        name, covered = reader.clause()
-        weights[name] = weights[name] * covered if name in weights else covered
+        name, coverage = reader.clause()
+        covered[name] = covered[name].both(coverage) if name in covered else coverage
         if not reader.at_end:
             reader.expect("and")
             reader.refuse_end("another comparison")
-    return weights
+    return {name: coverage.weights() for name, coverage in covered.items()}
 
 
 class _Reader:
@@ -66,48 +65,52 @@ class _Reader:
         self._next = 0
 
     def _split(self, condition: str) -> list[_Token]:
-        tokens, at = [], 0
-        while condition[at:].strip():
+        tokens, at = [], len(condition) - len(condition.lstrip())
+        while at < len(condition):
             match = TOKEN.match(condition, at)
             if match is None:
-                raise self._mistake(
-                    at + len(condition[at:]) - len(condition[at:].lstrip()), "a name, a value or a comparison"
-                )
+                raise self._mistake(at, "a name, a value or a comparison")
             kind = str(match.lastgroup)
             text = match[kind].replace("''", "'") if kind == "text" else match[kind]
             tokens.append(_Token(text, match.start(kind), is_mark=kind == "mark", is_bare=kind == "word"))
-            at = match.end()
+            at = BLANKS.match(condition, match.end()).end()  # type: ignore[union-attr]
         return tokens
 
     @property
     def at_end(self) -> bool:
         return self._next >= len(self._tokens)
 
-    def clause(self) -> tuple[str, Weights]:
+    def clause(self) -> tuple[str, Coverage]:
         name = self._take("an attribute").text
         column = self._schema.attributes.get(name)
         if column is None or isinstance(column, Identifier):
             known = [one for one, facts in self._schema.attributes.items() if not isinstance(facts, Identifier)]
             why = "was dropped as an identifier" if column else "is not in this release"
-            raise QueryError(f"attribute {name} {why}", f"It has {', '.join(known[:20])}.")
+            raise QueryError(f"attribute {name[:40]} {why}", f"It has {', '.join(known[:20])}.")
         return name, self._comparison(name, column)
 
-    def _comparison(self, name: str, column: Categorical | Numeric) -> Weights:
+    def _comparison(self, name: str, column: Categorical | Numeric) -> Coverage:
         sign = self._take("a comparison such as =, <, between or in")
-        if sign.says("between"):
-            low = self._value()
-            self.expect("and")
-            return _interval(name, column, low=low, high=self._value())
         if sign.says("in"):
-            return np.asarray(np.minimum(sum(_equal(name, column, value) for value in self._list()), 1.0))
+            return _equal(name, column, self._list())
         if sign.says("="):
-            return _equal(name, column, self._value())
+            return _equal(name, column, [self._value()])
         if sign.says("!=", "<>"):
-            return np.asarray(1.0 - _equal(name, column, self._value()))
+            return _equal(name, column, [self._value()]).outside()
+        if isinstance(column, Categorical):
+            raise QueryError(
+                f"{name} must be compared with = or in, because it is categorical", f"Write {name} = 'value'."
+            )
+        if sign.says("between"):
+            low = _number(name, column, self._value())
+            self.expect("and")
+            return _between(column, low=low, high=_number(name, column, self._value()))
         if sign.says("<", "<="):
-            return _interval(name, column, high=self._value(), high_included=sign.text == "<=")
+            high = _number(name, column, self._value())
+            return _between(column, high=high, high_included=sign.text == "<=")
         if sign.says(">", ">="):
-            return _interval(name, column, low=self._value(), low_included=sign.text == ">=")
+            low = _number(name, column, self._value())
+            return _between(column, low=low, low_included=sign.text == ">=")
         raise self._mistake(sign.at, "a comparison such as =, <, between or in")
 
     def _list(self) -> list[str]:
@@ -147,61 +150,47 @@ class _Reader:
         )
 
 
-def _equal(name: str, column: Categorical | Numeric, value: str) -> Weights:
-    """Cover the leaves of a category, or the cell of a number."""
+def _equal(name: str, column: Categorical | Numeric, values: list[str]) -> Leaves | Intervals:
+    """Cover the leaves of categories, or the numbers (on a decimal grid the cells) that are named."""
     if isinstance(column, Categorical):
-        found = column.tree.range_of(value)
-        if found is None:
-            names = ", ".join(node.label for node in column.tree.nodes[:12])
-            raise QueryError(
-                f"{name} must be compared with a value of its taxonomy, and {value!r} is none",
-                f"It has {names} ...",
-            )
-        return _ones(column.leaves, *found)
-    if column.missing is not None and value == column.missing:
-        return _ones(column.leaves, column.cells, column.leaves)
-    number = _number(name, column, value)
+        return Leaves.ranges(column.leaves, [_category(name, column, value) for value in values])
+    numbers = [_number(name, column, value) for value in values if value != column.missing]
+    return Intervals.union(column, [_just(column, number) for number in numbers], len(numbers) < len(values))
+
+
+def _category(name: str, column: Categorical, value: str) -> tuple[int, int]:
+    found = column.tree.range_of(value)
+    if found is None:
+        names = ", ".join(node.label for node in column.tree.nodes[:12])
+        raise QueryError(
+            f"{name} must be compared with a value of its taxonomy, and {value[:40]!r} is none", f"It has {names} ..."
+        )
+    return found
+
+
+def _just(column: Numeric, number: Fraction) -> tuple[Fraction, Fraction]:
+    """Give the interval of one number: itself on whole grids, the cell it lies in on others."""
     if column.is_whole:
-        return _interval(name, column, low=value, high=value)
-    cell = (number - column.origin) // column.width
-    return _ones(column.leaves, int(cell), int(cell) + 1) if 0 <= cell < column.cells else np.zeros(column.leaves)
+        return Fraction(math.ceil(number)), Fraction(math.floor(number) + 1)
+    start = column.origin + (number - column.origin) // column.width * column.width
+    return (start - column.width, start) if start == column.end else (start, start + column.width)
 
 
-def _ones(leaves: int, lo: int, hi: int) -> Weights:
-    weights = np.zeros(leaves)
-    weights[lo:hi] = 1.0
-    return weights
-
-
-def _interval(
-    name: str,
-    column: Categorical | Numeric,
-    low: str | None = None,
-    high: str | None = None,
+def _between(
+    column: Numeric,
+    low: Fraction | None = None,
+    high: Fraction | None = None,
     *,
     low_included: bool = True,
     high_included: bool = True,
-) -> Weights:
-    """Cover what lies between two numbers; on a grid of whole numbers, strict bounds move by one."""
-    if isinstance(column, Categorical):
-        raise QueryError(f"{name} must be compared with = or in, because it is categorical", f"Write {name} = 'value'.")
-    end = column.origin + column.cells * column.width
-    unit = 1 if column.is_whole else 0
-    start = column.origin if low is None else _number(name, column, low) + (0 if low_included else unit)
-    stop = end if high is None else _number(name, column, high) + (unit if high_included else 0)
-    last = Fraction((column.upper - EPOCH).days) if isinstance(column.upper, datetime.date) else Fraction(column.upper)
-    if high_included and high is not None and _number(name, column, high) >= last:
-        stop = end
-    return _overlap(column, (start - column.origin) / column.width, (stop - column.origin) / column.width)
-
-
-def _overlap(column: Numeric, start: Fraction, stop: Fraction) -> Weights:
-    """Give the share of each cell that lies between two places on the grid."""
-    weights = np.zeros(column.leaves)
-    edges = np.arange(column.cells)
-    inside = np.minimum(float(stop), edges + 1.0) - np.maximum(float(start), edges)
-    weights[: column.cells] = np.clip(inside, 0.0, 1.0)
-    return weights
+) -> Intervals:
+    """Cover what lies between two numbers; on a grid of whole numbers only whole numbers do."""
+    start, stop = column.origin if low is None else low, column.end if high is None else high
+    if column.is_whole and low is not None:
+        start = Fraction(math.ceil(low) if low_included else math.floor(low) + 1)
+    if column.is_whole and high is not None:
+        stop = Fraction(math.floor(high) + 1 if high_included else math.ceil(high))
+    return Intervals.union(column, [(start, stop)])
 
 
 def _number(name: str, column: Numeric, value: str) -> Fraction:
@@ -215,6 +204,6 @@ def _number(name: str, column: Numeric, value: str) -> Fraction:
         pass
     what = "a date such as 2020-01-31" if column.is_date else "a number"
     raise QueryError(
-        f"{name} must be compared with {what}, and {value!r} is none",
+        f"{name} must be compared with {what}, and {value[:40]!r} is none",
         f"Write for example {name} >= {column.edge(0)}.",
     )

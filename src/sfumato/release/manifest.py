@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import ReleaseError
+from sfumato.exact import read_fraction
 from sfumato.privacy.budget import Debit
 
 FORMAT = 1
+AGAIN = "Get the release again from its publisher."
 NEIGHBOURS = "tables that differ by adding or removing one record"
 
 
@@ -32,7 +34,7 @@ class Manifest:
     secure: bool
     schema_digest: str
     steps: tuple[str, ...] = ()
-    files: Mapping[str, str] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def epsilon(self) -> Fraction:
@@ -71,7 +73,7 @@ class Manifest:
             "ledger": [_plain_debit(debit) for debit in self.debits],
             "steps": list(self.steps),
             "schema_digest": self.schema_digest,
-            "files": dict(self.files or {}),
+            "files": dict(self.files),
         }
         return body | {"digest": _digest(body)}
 
@@ -89,12 +91,13 @@ class Manifest:
         """Read it, refusing one that was edited or is too new."""
         try:
             plain = json.loads(text)
-            if int(plain["format"]) > FORMAT:
-                raise ReleaseError(
-                    f"release format ({plain['format']}) must be at most {FORMAT}",
-                    "Upgrade Sfumato to read it.",
-                )
             body = {key: value for key, value in plain.items() if key != "digest"}
+            if isinstance(plain["format"], int) and plain["format"] > FORMAT:
+                raise ReleaseError(
+                    f"release format ({plain['format']:.3g}) must be at most {FORMAT}", "Upgrade Sfumato."
+                )
+            if plain["digest"] != _digest(body):
+                raise ReleaseError("manifest.json must be as it was published, and was edited", AGAIN)
             manifest = cls(
                 version=str(plain["sfumato"]),
                 publication=str(plain["publication"]),
@@ -106,16 +109,10 @@ class Manifest:
                 steps=tuple(map(str, plain["steps"])),
                 files={str(name): str(digest) for name, digest in plain["files"].items()},
             )
-        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError, RecursionError):
-            raise ReleaseError(
-                "manifest.json must be a Sfumato manifest, and is not",
-                "Get the release again from its publisher.",
-            ) from None
-        if plain.get("digest") != _digest(body) or manifest.plain() != plain:
-            raise ReleaseError(
-                "manifest.json must be as it was published, and was edited",
-                "Get the release again from its publisher.",
-            )
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
+            raise ReleaseError("manifest.json must be a Sfumato manifest, and is not", AGAIN) from None
+        if manifest.plain() != plain:
+            raise ReleaseError("manifest.json must say what its ledger says, and does not", AGAIN)
         return manifest
 
 
@@ -130,13 +127,10 @@ def _plain_debit(debit: Debit) -> dict[str, Any]:
 
 
 def _debit(line: Mapping[str, Any]) -> Debit:
-    return Debit(
-        str(line["label"]),
-        str(line["mechanism"]),
-        Fraction(line["epsilon"]),
-        Fraction(line["sensitivity"]),
-        int(line["cells"]),
-    )
+    epsilon, sensitivity = read_fraction(line["epsilon"]), read_fraction(line["sensitivity"])
+    if epsilon is None or sensitivity is None:
+        raise ValueError("a debit must have an epsilon and a sensitivity")
+    return Debit(str(line["label"]), str(line["mechanism"]), epsilon, sensitivity, int(line["cells"]))
 
 
 def _digest(body: Mapping[str, Any]) -> str:

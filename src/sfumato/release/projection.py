@@ -6,10 +6,12 @@ back from the positive counts what the cut added, so the noisy total stands.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sfumato.errors import ReleaseError
 
 Integers = NDArray[np.int64]
 Nonnegative = Literal["projection", "clamp"]
@@ -35,6 +37,10 @@ def nonnegative(counts: Integers, how: Nonnegative) -> Integers:
     >>> nonnegative(np.array([6, 3, -2, 0]), "clamp").tolist()
     [6, 3, 0, 0]
     """
+    if how not in get_args(Nonnegative):
+        raise ReleaseError(
+            f"nonnegative ({how}) must be one of {', '.join(get_args(Nonnegative))}", "Choose one of them."
+        )
     if how == "clamp":
         return np.asarray(np.maximum(counts, 0), np.int64)
     wanted = np.maximum(counts - threshold(counts), 0.0).ravel()

@@ -6,9 +6,8 @@ inside the leaf. All of it is post-processing of what was paid for.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
-from typing import Any
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -48,14 +47,23 @@ def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Gener
             pa.string()
         )
     missing = leaves >= column.cells
+    cells = np.minimum(leaves, column.cells - 1)
     if column.is_whole:
-        width = int(column.width)
-        numbers: NDArray[Any] = int(column.origin) + leaves * width + rng.integers(0, width, len(leaves))
-        kind = pa.date32() if column.is_date else pa.int64()
-        return pa.array(numbers.astype(np.int32) if column.is_date else numbers, kind, mask=missing)
-    digits = max(-int(column.step.as_tuple().exponent) if not isinstance(column.step, datetime.date) else 0, 0) + 1
-    inside = np.floor(rng.random(len(leaves)) * 10) / 10
-    return pa.array(np.round(float(column.origin) + (leaves + inside) * float(column.width), digits), mask=missing)
+        numbers = rng.integers(column.edges[cells], column.edges[cells + 1])
+        return (
+            pa.array(numbers.astype(np.int32), pa.date32(), mask=missing)
+            if column.is_date
+            else pa.array(numbers, mask=missing)
+        )
+    digits = _decimals(column) + 1
+    ticks = np.rint(column.edges * 10.0**digits).astype(np.int64)
+    return pa.array(np.round(rng.integers(ticks[cells], ticks[cells + 1]) / 10.0**digits, digits), mask=missing)
+
+
+def _decimals(column: Numeric) -> int:
+    """Count the decimals in which the grid is written."""
+    exponents = [-int(bound.as_tuple().exponent) for bound in (column.lower, column.step) if isinstance(bound, Decimal)]
+    return min(max([0, *exponents]), 12)
 
 
 def draw_records(

@@ -11,7 +11,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sfumato.errors import ReleaseError
@@ -23,24 +23,20 @@ RESERVE = ".reserved"
 def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
     """Give a folder to write into, with `size` bytes set aside; it becomes the destination if the block succeeds."""
     target = Path(destination)
-    _refuse_existing(target)
-    staging = target.parent / f".{target.name}.{uuid.uuid4().hex[:12]}.partial"
+    staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial"
     try:
-        try:
+        with _explained(target):
+            _refuse_existing(target)
             target.parent.mkdir(parents=True, exist_ok=True)
             staging.mkdir()
             _set_aside(staging / RESERVE, size)
-        except OSError as error:
-            raise _unwritable(target, error) from None
         yield staging
-        try:
-            (staging / RESERVE).unlink(missing_ok=True)
+        with _explained(target):
+            give_room(staging)
             _sync(staging)
             _refuse_existing(target)
             staging.rename(target)
             _sync_folder(target.parent)
-        except OSError as error:
-            raise _unwritable(target, error) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -54,19 +50,35 @@ def give_room(staging: Path) -> None:
 def staged_file(destination: str | Path) -> Iterator[Path]:
     """Give a file name to write to; it becomes the destination if the block succeeds. Existing files are refused."""
     target = Path(destination)
-    _refuse_existing(target)
-    staging = target.parent / f".{uuid.uuid4().hex[:12]}.{target.name}"
+    staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial{target.suffix}"
     try:
-        try:
+        with _explained(target):
+            _refuse_existing(target)
             yield staging
             with staging.open("rb") as written:
                 os.fsync(written.fileno())
             _refuse_existing(target)
             staging.rename(target)
-        except OSError as error:
-            raise _unwritable(target, error) from None
     finally:
-        staging.unlink(missing_ok=True)
+        with suppress(OSError):
+            staging.unlink(missing_ok=True)
+
+
+@contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    """Say in one sentence why a place cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise ReleaseError(
+            f"{str(target)[:200]} must be writable ({reason_of(error)})", "Make room or choose another place."
+        ) from None
+
+
+def reason_of(error: Exception) -> str:
+    """Give the system's reason without its details."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if number else "the system refuses"
 
 
 def sha256(path: Path) -> str:
@@ -103,8 +115,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _unwritable(target: Path, error: OSError) -> ReleaseError:
-    reason = (error.strerror or "cannot be written").lower()
-    return ReleaseError(f"{target} must be writable ({reason})", "Free some space or choose another place.")

@@ -1,0 +1,26 @@
+"""Reading numbers exactly, from text that people and files give.
+
+A fraction read here is the fraction that was written; text that is no number, or so long that reading it would be an
+attack, is None.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+FRACTION = re.compile(
+    r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})(e[+-]?\d{1,2})?|[+-]?\d{1,20}/0*[1-9]\d{0,19}", re.ASCII | re.IGNORECASE
+)
+
+
+def read_fraction(value: object) -> Fraction | None:
+    """Read `0.5`, `1/3` or `1e-3` exactly; a float is the decimal number that it prints as.
+
+    >>> read_fraction("0.1"), read_fraction(0.1), read_fraction("1/3"), read_fraction("1e999999"), read_fraction("1/0")
+    (Fraction(1, 10), Fraction(1, 10), Fraction(1, 3), None, None)
+    """
+    if isinstance(value, Fraction):
+        return value
+    text = str(value).strip() if isinstance(value, str | int | float) else ""
+    return Fraction(text) if FRACTION.fullmatch(text) else None

@@ -1,0 +1,160 @@
+"""The folder that a release is on disk: Parquet for counts, JSON for the rest, a manifest that seals them.
+
+`records.parquet` is for everyone; `geometry.json` and `schema.json` are what Sfumato needs to answer queries again.
+Reading executes nothing and believes nothing that the manifest's digests do not cover.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.exact import read_fraction
+from sfumato.partition import Grid
+from sfumato.privacy.noisy import Noisy
+from sfumato.release.manifest import AGAIN, Manifest
+from sfumato.release.projection import nonnegative
+from sfumato.release.records import count_names, record_batches
+from sfumato.schema import Schema
+from sfumato.storage import give_room, reason_of, sha256
+
+BYTES_PER_CELL = 24
+BYTES_PER_LEAF = 64
+
+Contents = tuple[Schema, Grid, Noisy, Mapping[int, Noisy], Manifest]
+
+
+def space_for(cells: int, schema: Schema) -> int:
+    """Bound the bytes that a release takes on disk: cells of dictionary codes, named leaves, and small change."""
+    return (1 << 20) + cells * BYTES_PER_CELL + sum(schema.shape) * BYTES_PER_LEAF
+
+
+def write_release(staging: Path, contents: Contents) -> Manifest:
+    """Write all files into an empty folder; give the manifest that seals them."""
+    schema, grid, counts, margins, manifest = contents
+    give_room(staging)
+    try:
+        _write_records(staging / "records.parquet", schema, grid, counts)
+        _write_margins(staging / "margins.parquet", schema, margins)
+        _write_json(staging / "schema.json", schema.plain())
+        _write_json(staging / "geometry.json", _geometry(schema, grid, counts, margins))
+        sealed = manifest.with_files({path.name: sha256(path) for path in sorted(staging.iterdir())})
+        (staging / "manifest.json").write_text(sealed.dump(), encoding="utf-8")
+    except (OSError, pa.ArrowException) as error:
+        raise ReleaseError(
+            f"the release must be writable ({reason_of(error)})", "Free some space or choose another place."
+        ) from None
+    return sealed
+
+
+def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(plain, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _geometry(schema: Schema, grid: Grid, counts: Noisy, margins: Mapping[int, Noisy]) -> dict[str, Any]:
+    names = list(schema.predictors)
+    return {
+        "partition": {"kind": "grid", "cuts": dict(zip(names, grid.cuts, strict=True))},
+        "counts_epsilon": str(counts.epsilon),
+        "margins_epsilon": {names[attribute]: str(margin.epsilon) for attribute, margin in margins.items()},
+    }
+
+
+def _write_records(path: Path, schema: Schema, grid: Grid, counts: Noisy) -> None:
+    batches = record_batches(schema, grid, counts.counts, nonnegative(counts.counts, "projection"))
+    first = next(batches)
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_margins(path: Path, schema: Schema, margins: Mapping[int, Noisy]) -> None:
+    names, columns = list(schema.predictors), list(schema.predictors.values())
+    fields = pa.schema(
+        [("attribute", pa.string()), ("leaf", pa.int64()), ("value", pa.string()), ("noisy_count", pa.int64())]
+    )
+    tables = [
+        pa.table(
+            [
+                pa.array([names[attribute]] * len(margin.counts)),
+                pa.array(np.arange(len(margin.counts))),
+                pa.array([columns[attribute].label(leaf, leaf + 1) for leaf in range(len(margin.counts))]),
+                pa.array(margin.counts),
+            ],
+            schema=fields,
+        )
+        for attribute, margin in margins.items()
+    ]
+    pq.write_table(pa.concat_tables([fields.empty_table(), *tables]), path, compression="zstd")
+
+
+def read_release(folder: str | Path) -> Contents:
+    """Read a release, checking that it is whole and as published."""
+    place = Path(folder)
+    try:
+        manifest = Manifest.loads((place / "manifest.json").read_text(encoding="utf-8"))
+        for name, digest in manifest.files.items():
+            if Path(name).name != name or sha256(place / name) != digest:
+                raise ReleaseError(f"{name[:60]} must be as it was published, and was changed", AGAIN)
+        return _read(place, manifest)
+    except SfumatoError:
+        raise
+    except (OSError, UnicodeDecodeError):
+        problem = f"{place} must be a release folder, with manifest.json and its files"
+        raise ReleaseError(problem, "Name the folder that publish wrote.") from None
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        pa.ArrowException,
+        ArithmeticError,
+        RecursionError,
+    ):
+        raise ReleaseError(f"{place} must be a Sfumato release, and its files do not fit together", AGAIN) from None
+
+
+def _read(place: Path, manifest: Manifest) -> Contents:
+    schema = Schema.parse(json.loads((place / "schema.json").read_text(encoding="utf-8")))
+    geometry = json.loads((place / "geometry.json").read_text(encoding="utf-8"))
+    if geometry["partition"]["kind"] != "grid":
+        raise ReleaseError(
+            "the release's regions must be of a kind that this version knows", "Upgrade Sfumato to read it."
+        )
+    grid = Grid(tuple(tuple(map(int, geometry["partition"]["cuts"][name])) for name in schema.predictors))
+    if grid.shape != schema.shape or manifest.schema_digest != schema.digest:
+        raise ReleaseError("the release's schema must fit its manifest", AGAIN)
+    column = count_names(schema)[0]
+    noisy = pq.read_table(place / "records.parquet", columns=[column])[column].to_numpy()
+    counts = Noisy(noisy.reshape(grid.regions, len(schema.classes)), _epsilon(geometry["counts_epsilon"]))
+    return schema, grid, counts, _read_margins(place, schema, geometry["margins_epsilon"]), manifest
+
+
+def _read_margins(place: Path, schema: Schema, epsilons: Mapping[str, str]) -> dict[int, Noisy]:
+    table = pq.read_table(place / "margins.parquet", columns=["attribute", "noisy_count"])
+    owners, counts = np.asarray(table["attribute"].to_pylist(), object), table["noisy_count"].to_numpy()
+    margins = {
+        attribute: Noisy(counts[owners == name], _epsilon(epsilons[name]))
+        for attribute, name in enumerate(schema.predictors)
+        if name in epsilons
+    }
+    if any(len(margin.counts) != schema.shape[attribute] for attribute, margin in margins.items()):
+        raise ReleaseError("the release's margins must have a count for every leaf", AGAIN)
+    return margins
+
+
+def _epsilon(text: str) -> Fraction:
+    epsilon = read_fraction(text)
+    if epsilon is None or epsilon <= 0:
+        raise ReleaseError("the release's epsilons must be positive fractions", AGAIN)
+    return epsilon
