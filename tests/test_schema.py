@@ -45,7 +45,7 @@ def test_schema_knows_its_parts() -> None:
     assert schema.target == "ill"
     assert schema.classes == ("y", "n")
     assert list(schema.predictors) == ["smoker", "born", "height"]
-    assert schema.shape == (6, 122, 22)
+    assert schema.shape == (6, 122, 21)
     assert schema.budget == Fraction(1, 3)
     assert not schema.confirmed
     assert schema.origin == "declared"
@@ -78,7 +78,7 @@ def test_any_names_and_bounds_survive_yaml(names: list[str], lower: Decimal, ste
     )
     again = Schema.loads(schema.dump())
     assert again.digest == schema.digest
-    assert again.shape == (len(names), steps + 1)
+    assert again.shape == (len(names), steps)
 
 
 def test_digest_tells_schemas_apart() -> None:
@@ -135,7 +135,7 @@ def test_bad_files_are_refused_in_one_sentence(text: str, said: str) -> None:
         ({"kind": "numeric", "lower": 0, "upper": 1, "step": 0}, "step"),
         ({"kind": "numeric", "lower": 0, "upper": 1, "step": -1}, "step"),
         ({"kind": "numeric", "lower": 0, "upper": 10**9}, "leaves"),
-        ({"kind": "numeric", "lower": 0, "upper": "2020-01-01"}, "both"),
+        ({"kind": "numeric", "lower": 0, "upper": "2020-01-01"}, "all be dates"),
         ({"kind": "numeric", "lower": "2020-01-01", "upper": "2021-01-01", "step": "0.5"}, "whole number of days"),
         ({"kind": "numeric", "lower": "2020-01-01", "upper": "2019-01-01"}, "less than upper"),
     ],
@@ -185,10 +185,10 @@ def test_target_must_be_categorical(name: str) -> None:
 
 def test_numeric_grid_covers_both_bounds() -> None:
     height = Numeric(lower="0.5", upper="2.5", step="0.1", missing="unknown")
-    assert (height.cells, height.leaves) == (21, 22)
+    assert (height.cells, height.leaves) == (20, 21)
     assert height.label(0, 1) == "[0.5, 0.6)"
-    assert height.label(20, 22) == "[2.5, 2.6) or unknown"
-    assert height.label(21, 22) == "unknown"
+    assert height.label(19, 21) == "[2.4, 2.5] or unknown"
+    assert height.label(20, 21) == "unknown"
 
 
 def test_dates_are_days() -> None:

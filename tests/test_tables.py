@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -18,6 +21,7 @@ import pytest
 from sfumato.errors import TableError
 from sfumato.io import tables
 from sfumato.io.tables import Table, open_table
+from sfumato.io.values import NESTED_TEXT, UNREADABLE_TEXT
 
 CANARY = "KANARIENVOGEL"
 Writer = Callable[[str, str | bytes], Path]
@@ -69,10 +73,6 @@ def test_every_kind_of_file_gives_the_same_values(write: Writer, tmp_path: Path)
     pq.write_table(frame, tmp_path / "t.parquet")
     sources: list[Any] = [
         tmp_path / "t.parquet",
-        str(write("t.json", json.dumps(records))),
-        write("t.jsonl", lines),
-        write("t.ndjson", lines),
-        write("t.jsonl.gz", gzip.compress(lines.encode())),
         frame,
         frame.to_batches()[0],
         pl.DataFrame(records),
@@ -84,6 +84,10 @@ def test_every_kind_of_file_gives_the_same_values(write: Writer, tmp_path: Path)
     texts = [{name: None if value is None else str(value) for name, value in record.items()} for record in records]
     comma = "n,s\n1,x\n2,\n,z\n"
     for path in (
+        str(write("t.json", json.dumps(records))),
+        write("t.jsonl", lines),
+        write("t.ndjson", lines),
+        write("t.jsonl.gz", gzip.compress(lines.encode())),
         write("t.csv", comma),
         write("T.CSV", comma),
         write("t.csv.gz", gzip.compress(comma.encode())),
@@ -137,17 +141,99 @@ def test_one_column_one_row_and_many_columns(write: Writer) -> None:
     assert rows(wide) == [dict(zip(names, names, strict=True))]
 
 
-def test_json_texts_stay_texts(write: Writer) -> None:
-    lines = '{"d": "2020-1-1", "t": "10:00", "m": 1, "b": true}\n{"d": "2020-01-02", "t": null, "m": "x", "b": false}\n'
+def test_json_values_are_the_texts_of_themselves(write: Writer) -> None:
+    lines = (
+        '{"d": "2020-1-1", "n": 1.0, "b": true, "q": "say \\"no\\" \\u00e9"}\n'
+        '{"n": 9007199254740993, "b": "true", "d": null, "q": "null"}\n'
+        '{"n": [1], "b": {"a": 1}, "d": "[1]", "late": 1e3}\n'
+    )
+    nested = {"d": "[1]", "n": NESTED_TEXT, "b": NESTED_TEXT, "q": None, "late": "1000.0"}
     assert rows(open_table(write("t.jsonl", lines))) == [
-        {"d": "2020-1-1", "t": "10:00", "m": "1", "b": True},
-        {"d": "2020-01-02", "t": None, "m": "x", "b": False},
+        {"d": "2020-1-1", "n": "1.0", "b": "true", "q": 'say "no" é', "late": None},
+        {"d": None, "n": "9007199254740993", "b": "true", "q": "null", "late": None},
+        nested,
     ]
 
 
-def test_mixed_pandas_columns_become_text() -> None:
-    frame = pd.DataFrame({"m": pd.Series([1, "x", None, 2.5], dtype=object)})
-    assert rows(open_table(frame)) == [{"m": "1"}, {"m": "x"}, {"m": None}, {"m": "2.5"}]
+@pytest.mark.parametrize("content", ["[]", "\n\n", "[ ]\n", "{}\n", "[{}]"])
+def test_json_without_fields_is_refused(write: Writer, content: str) -> None:
+    assert "records with named fields" in str(refusal(write("t.json", content)))
+
+
+def test_json_that_holds_no_records_is_refused(write: Writer) -> None:
+    assert "well-formed" in str(refusal(write("t.jsonl", f'{{"a": 1}}\n"{CANARY}"\n')))
+    assert "records" in str(refusal(write("t.json", f'["{CANARY}"]')))
+
+
+def test_a_closed_quoted_field_may_span_lines_and_any_other_stray_quote_is_refused(write: Writer) -> None:
+    assert rows(open_table(write("t.csv", 'a,b\n1,"x\n2,y"\n3,z\n'))) == [
+        {"a": "1", "b": "x\n2,y"},
+        {"a": "3", "b": "z"},
+    ]
+    for content in (f'a,b\n1,"x\n2,{CANARY}\n3,z\n', f'a,b\n1,"x\n2,"{CANARY}"\n', f'a,b\n1,"{CANARY}"x\n2,y\n'):
+        assert "closed" in str(refusal(write("bad.csv", content)))
+    assert refusal(write("long.csv", 'a,b\n1,"x\n' + "2,y\n" * 10**6 + '3,z"\n'))
+    inner = write("inner.csv", 'a,b\n1,5" pipe\n2,y\n')
+    assert rows(open_table(inner)) == [{"a": "1", "b": '5" pipe'}, {"a": "2", "b": "y"}]
+
+
+def test_loose_columns_are_read_value_by_value() -> None:
+    moment = datetime.datetime(2020, 1, 2, 10)
+    pairs: list[tuple[Any, str | None]] = [
+        (1, "1"),
+        ("x", "x"),
+        (None, None),
+        (2.5, "2.5"),
+        (1.0, "1"),
+        (1e-7, "0.0000001"),
+        (1e22, "1" + "0" * 22),
+        (10**400, "1" + "0" * 400),
+        (10**5000, "1e5000"),
+        (float("nan"), None),
+        (pd.NA, None),
+        (pd.NaT, None),
+        (np.datetime64("NaT"), None),
+        (Decimal("NaN"), None),
+        (Decimal("sNaN"), None),
+        (Decimal("Infinity"), "inf"),
+        (Decimal("1.50"), "1.5"),
+        (True, "true"),
+        ("True", "True"),
+        (np.True_, "true"),
+        (np.int8(3), "3"),
+        (np.float32(0.1), "0.1"),
+        (np.float64(2), "2"),
+        (np.str_(" y "), "y"),
+        (b"z", "z"),
+        (b"\xff", "\ufffd"),
+        ("\ud800", "?"),
+        (datetime.date(2020, 1, 2), "2020-01-02"),
+        (datetime.datetime(2020, 1, 2), "2020-01-02"),
+        (moment, "2020-01-02T10:00:00"),
+        (pd.Timestamp(moment), "2020-01-02T10:00:00"),
+        (np.datetime64(moment, "ns"), "2020-01-02T10:00:00"),
+        (datetime.timedelta(1), "1 day, 0:00:00"),
+        (pd.Timedelta(1, "D"), "1 day, 0:00:00"),
+        (np.timedelta64(1, "D"), "1 day, 0:00:00"),
+        ([1], NESTED_TEXT),
+        ({"a": 1}, NESTED_TEXT),
+        (np.zeros(2), NESTED_TEXT),
+        (Sulky(), UNREADABLE_TEXT),
+    ]
+    given = [value for value, _ in pairs]
+    column = np.empty(len(given), dtype=object)
+    column[:] = given
+    for source in (pd.DataFrame({"m": column}), pl.DataFrame({"m": pl.Series(given, dtype=pl.Object)})):
+        for row, (_, expected) in zip(rows(open_table(source)), pairs, strict=True):
+            assert row == {"m": expected}
+
+
+class Sulky:
+    """Will not be written."""
+
+    def __str__(self) -> str:
+        """Refuse, with a value in hand."""
+        raise RuntimeError(CANARY)
 
 
 def test_batches_are_bounded_and_in_order(tmp_path: Path) -> None:

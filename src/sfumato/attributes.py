@@ -11,7 +11,7 @@ import datetime
 import math
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from sfumato.errors import SchemaError
 from sfumato.taxonomy import Nested, Taxonomy
 
 MOST_LEAVES = 1_000_000
+FINEST_STEP = Fraction(1, 10**9)
 LARGEST = 10**15
 """Bounds are below this in size, so that every grid is exact in 64 bits."""
 EPOCH = datetime.date(1970, 1, 1)
@@ -190,6 +191,10 @@ class Numeric(Attribute):
             if _exact(point).denominator != 1 or not self.origin <= _exact(point) < self.end:
                 raise SchemaError(f"point ({_plain(point)}) must be whole and between the bounds", "Remove it.")
         _refuse_too_many(int((self.end - self.origin) / self.width) + 2 * len(self.points))
+        if not self.is_whole and (self.width < FINEST_STEP or bool((np.diff(self.edges) <= 0).any())):
+            raise SchemaError(
+                f"step ({str(_plain(self.step))[:40]}) must not be too fine for these bounds", "Use a larger step."
+            )
         return self
 
     @property
@@ -218,15 +223,10 @@ class Numeric(Attribute):
         last = _exact(self.upper)
         return Fraction(math.floor(last) + 1) if self.is_whole else last
 
-    @cached_property
+    @property
     def edges(self) -> NDArray[Any]:
         """The borders of the cells, one more than cells: whole numbers on whole grids."""
-        regular = -(-(self.end - self.origin) // self.width)
-        if not self.is_whole:
-            return np.append(float(self.origin) + np.arange(regular) * float(self.width), float(self.end))
-        whole = int(self.origin) + np.arange(regular, dtype=np.int64) * int(self.width)
-        own = [int(_exact(point)) + side for point in self.points for side in (0, 1)]
-        return np.unique(np.concatenate([whole, np.array([*own, int(self.end)], np.int64)]))
+        return _edges(self.origin, self.end, self.width, tuple(_exact(point) for point in self.points), self.is_whole)
 
     @cached_property
     def cells(self) -> int:
@@ -263,6 +263,19 @@ class Numeric(Attribute):
 
 def _exact(value: Decimal | datetime.date) -> Fraction:
     return Fraction((value - EPOCH).days) if isinstance(value, datetime.date) else Fraction(value)
+
+
+@lru_cache(maxsize=4096)
+def _edges(origin: Fraction, end: Fraction, width: Fraction, points: tuple[Fraction, ...], whole: bool) -> NDArray[Any]:
+    regular = -(-(end - origin) // width)
+    if whole:
+        grid = int(origin) + np.arange(regular, dtype=np.int64) * int(width)
+        own = [int(point) + side for point in points for side in (0, 1)]
+        edges: NDArray[Any] = np.unique(np.concatenate([grid, np.array([*own, int(end)], np.int64)]))
+    else:
+        edges = np.append(float(origin) + np.arange(regular) * float(width), float(end))
+    edges.flags.writeable = False
+    return edges
 
 
 def _refuse_too_many(leaves: int) -> None:

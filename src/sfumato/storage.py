@@ -21,12 +21,17 @@ RESERVE = ".reserved"
 
 @contextmanager
 def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
-    """Give a folder to write into, with `size` bytes set aside; it becomes the destination if the block succeeds."""
+    """Give a folder to write into, with `size` bytes set aside; it becomes the destination if the block succeeds.
+
+    If it does not, no trace is left, nor of the folders above it that had to be made.
+    """
     target = Path(destination)
     staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial"
+    made: list[Path] = []
     try:
         with _explained(target):
             _refuse_existing(target)
+            made = [folder for folder in target.parents if not folder.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
             staging.mkdir()
             _set_aside(staging / RESERVE, size)
@@ -36,9 +41,13 @@ def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
             _sync(staging)
             _refuse_existing(target)
             staging.rename(target)
+            made = []
             _sync_folder(target.parent)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def give_room(staging: Path) -> None:

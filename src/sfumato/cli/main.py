@@ -15,7 +15,7 @@ from sfumato.account import Account
 from sfumato.cli.account import account
 from sfumato.cli.data import find_data
 from sfumato.cli.recipients import inspect, query, records, sample
-from sfumato.cli.show import REFUSED, Show, reporting, table
+from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy
 from sfumato.errors import MethodError
 from sfumato.methods import DiffGen
@@ -29,7 +29,7 @@ schema_option = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(sfumato.__version__, prog_name="sfumato")
 def main() -> None:
     """Publish a table about people so that analysts can use it and nobody can find a person in it."""

@@ -44,6 +44,23 @@ def reporting(command: Callable[..., Any]) -> Callable[..., Any]:
     return shown
 
 
+class OneSentence(click.Group):
+    """A group of commands that refuses wrong words in the same way as wrong values."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run a command; show click's own complaints as one sentence and the way out."""
+        try:
+            return super().main(*arguments, **(options | {"standalone_mode": False}))
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "sfumato"
+            problem = " ".join(error.format_message().split()).rstrip(".")
+            as_json = "--json" in (options.get("args") or (arguments[0] if arguments else None) or sys.argv)
+            Show(as_json).error(SfumatoError(f"the command must be well-formed: {problem}", f"See {command} --help."))
+            sys.exit(REFUSED)
+        except click.Abort:
+            sys.exit(130)
+
+
 class Show:
     """Where a command's words go."""
 

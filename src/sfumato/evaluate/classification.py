@@ -36,24 +36,18 @@ def accuracy(release: Release, test: Codes, how: Nonnegative = "projection") -> 
     return float((predicted == target).mean())
 
 
-def _parts_of_groups(release: Release, groups: Indices) -> dict[int, Indices]:
-    grid = release.partition
-    return {attribute: grid.parts_at(attribute, groups) for attribute in grid.split_attributes}
+def _parts_of_groups(release: Release, groups: Indices) -> list[Indices]:
+    return [release.partition.parts_at(attribute, groups) for attribute in range(len(release.partition.cuts))]
 
 
-def _parts_of_rows(release: Release, rows: Codes) -> dict[int, Indices]:
-    grid, names = release.partition, list(release.schema.predictors)
-    return {attribute: grid.part_of(attribute)[rows[names[attribute]]] for attribute in grid.split_attributes}
+def _parts_of_rows(release: Release, rows: Codes) -> list[Indices]:
+    return [release.partition.part_of(index)[rows[name]] for index, name in enumerate(release.schema.predictors)]
 
 
-def _features(release: Release, parts: Mapping[int, Indices]) -> NDArray[np.float32]:
-    """Write numeric parts as their rank and categorical ones as indicators."""
-    columns = list(release.schema.predictors.values())
+def _features(release: Release, parts: list[Indices]) -> NDArray[np.float32]:
+    """Write numeric parts as their rank and categorical ones as indicators; an undivided attribute is a constant."""
     blocks = [
-        np.eye(release.partition.parts[attribute], dtype=np.float32)[part]
-        if isinstance(columns[attribute], Categorical)
-        else part[:, None].astype(np.float32)
-        for attribute, part in parts.items()
+        np.eye(number, dtype=np.float32)[part] if isinstance(column, Categorical) else part[:, None].astype(np.float32)
+        for column, part, number in zip(release.schema.predictors.values(), parts, release.partition.parts, strict=True)
     ]
-    size = len(next(iter(parts.values()))) if parts else 0
-    return np.concatenate(blocks, axis=1) if blocks else np.zeros((size, 1), np.float32)
+    return np.concatenate(blocks, axis=1)

@@ -37,8 +37,10 @@ class RangeQuery:
 
     def truth(self, rows: Codes) -> int:
         """Count the coded rows inside."""
-        inside = [(rows[name] >= lo) & (rows[name] < hi) for name, (lo, hi) in self.ranges.items()]
-        return int(np.logical_and.reduce(inside).sum())
+        inside = np.ones(len(next(iter(rows.values()))), np.bool_)
+        for name, (lo, hi) in self.ranges.items():
+            inside &= (rows[name] >= lo) & (rows[name] < hi)
+        return int(inside.sum())
 
 
 def random_queries(schema: Schema, count: int, seed: int, attributes: tuple[int, int] = (2, 4)) -> list[RangeQuery]:

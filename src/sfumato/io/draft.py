@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.attributes import EPOCH, Categorical, Identifier, Numeric
-from sfumato.errors import TableError
+from sfumato.attributes import EPOCH, LARGEST, Categorical, Identifier, Numeric
+from sfumato.errors import SfumatoError, TableError
 from sfumato.io import values as reading
 from sfumato.io.tables import Table
 from sfumato.schema import Column, Schema
@@ -28,7 +30,9 @@ MOST_CLASSES = 10
 MOST_CELLS = 200
 FEWEST_ROWS = 20
 NEARLY = 0.95
-ABSENT = frozenset[str](Schema.model_fields["missing_values"].get_default(call_default_factory=True))
+ABSENT = reading.Absent.of(Schema.model_fields["missing_values"].get_default(call_default_factory=True))
+LAST_DAY = datetime.date(9999, 12, 30)
+Found = TypeVar("Found")
 NAMING = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|ssn|nin|name|surname|email|e-mail|phone|passport|iban)([^a-z]|$)|name$"
 )
@@ -41,12 +45,12 @@ def draft_schema(table: Table, name: str, target: str | None = None) -> Schema:
     for batch in table.batches(table.columns):
         rows += batch.num_rows
         for column, array in zip(table.columns, batch.columns, strict=True):
-            seen[column].look(array)
+            _guarded(column, partial(seen[column].look, array))
     if not rows:
         raise TableError(
             "the table must have rows to draft a schema from", "Give it rows, or write the schema by hand."
         )
-    attributes = {column: _guess(column, facts, rows) for column, facts in seen.items()}
+    attributes = {column: _guarded(column, partial(_guess, column, facts, rows)) for column, facts in seen.items()}
     if all(isinstance(facts, Identifier) for facts in attributes.values()):
         raise TableError(
             "the table must have a column that is no identifier", "Give it one, or write the schema by hand if it has."
@@ -54,6 +58,19 @@ def draft_schema(table: Table, name: str, target: str | None = None) -> Schema:
     schema = Schema(name=name, origin="derived from private data", attributes=attributes)
     target = target if target is not None else _last_class(schema)
     return schema if target is None else schema.with_target(target)
+
+
+def _guarded(column: str, action: Callable[[], Found]) -> Found:
+    """Look at a column; what fails inside may hold its values and is not repeated."""
+    try:
+        return action()
+    except SfumatoError:
+        raise
+    except Exception:  # whatever it is, it is not repeated
+        failure = TableError(
+            f"column {column} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
+        )
+    raise failure
 
 
 def _last_class(schema: Schema) -> str | None:
@@ -70,22 +87,43 @@ class _Range:
     whole: bool = True
     least: Any = None
     most: Any = None
+    counts: dict[int, int] = field(default_factory=dict)
+    """How often the most frequent whole numbers occur: any that more than half of the rows hold is among them."""
 
     @property
     def spans(self) -> bool:
         """Whether all values are such and two of them differ."""
         return self.holds and self.least is not None and bool(self.least < self.most)
 
-    def look(self, readings: reading.Readings, wrong: int) -> None:
-        """Take the distinct values of one batch into account."""
+    @property
+    def spans_a_grid(self) -> bool:
+        """Whether two of them differ within the bounds that a schema may have."""
+        return self.spans and bool(self.least < LARGEST - 1 and self.most > 1 - LARGEST)
+
+    def look(self, readings: reading.Readings, used: NDArray[np.intp], wrong: int) -> None:
+        """Take the distinct values of one batch, and how often each occurs, into account."""
         fine = readings.values[readings.status == reading.FINE]
-        self.holds = self.holds and not bool((readings.status == wrong).any())
+        self.holds = self.holds and not bool(np.isin(readings.status, (wrong, reading.NESTED)).any())
         if not self.holds or not len(fine):
             return
         self.whole = self.whole and (fine.dtype.kind == "i" or bool((fine == np.floor(fine)).all()))
         least, most = fine.min().item(), fine.max().item()
         self.least = least if self.least is None else min(self.least, least)
         self.most = most if self.most is None else max(self.most, most)
+        if self.whole:
+            self._count(fine, used[readings.status == reading.FINE])
+
+    def _count(self, numbers: NDArray[Any], used: NDArray[np.intp]) -> None:
+        """Keep counts of what covers half of some batch: what covers half of all rows does so somewhere."""
+        frequent = numbers[used * 2 > used.sum()]
+        for number in (*self.counts, *(int(number) for number in frequent.tolist())):
+            self.counts.setdefault(number, 0)
+        for number in self.counts:
+            self.counts[number] += int(used[numbers == number].sum())
+
+    def main(self, rows: int) -> int | None:
+        """Give the number that more than half of the rows hold."""
+        return next((number for number, times in self.counts.items() if 2 * times > rows), None)
 
 
 @dataclass
@@ -112,29 +150,32 @@ class _Seen:
         values, places = reading.distinct(array)
         used = np.bincount(places, minlength=len(values))
         values, used = values.filter(pa.array(used > 0)), used[used > 0]
-        self._look_at_names(values, used)
+        texts = [None if text is None or text in ABSENT else text for text in reading.texts(values)]
+        if reading.NESTED_TEXT in texts:
+            self.nested = True
+            return
+        self._look_at_names(texts, used)
         if self.numbers.holds:
             read = reading.numbers(values, ABSENT)
-            self.numbers.look(read, reading.NO_NUMBER)
-            self._look_for_repeats(read, used)
+            self.numbers.look(read, used, reading.NO_NUMBER)
+            self._look_for_repeats(texts, used)
         if self.days.holds:
-            self.days.look(reading.days(values, ABSENT), reading.NO_DATE)
+            self.days.look(reading.days(values, ABSENT), used, reading.NO_DATE)
 
-    def _look_at_names(self, values: reading.Array, used: NDArray[np.intp]) -> None:
-        texts = [None if text in ABSENT else text for text in reading.texts(values)]
+    def _look_at_names(self, texts: list[str | None], used: NDArray[np.intp]) -> None:
         self.missing += int(used[[text is None for text in texts]].sum())
         if not self.many:
             self.names.update(text for text in texts if text is not None)
 
-    def _look_for_repeats(self, read: reading.Readings, used: NDArray[np.intp]) -> None:
+    def _look_for_repeats(self, texts: list[str | None], used: NDArray[np.intp]) -> None:
+        """Tell numbers apart by their digits, of which a float may have too few."""
         if self.wholes is None:
             return
-        fine = read.status == reading.FINE
-        fresh = read.values[fine]
-        if not self.numbers.whole or (used[fine] > 1).any():
+        if not self.numbers.whole or (used[[text is not None for text in texts]] > 1).any():
             self.wholes = None
             return
-        both = np.concatenate([self.wholes, fresh.astype(np.int64)])
+        fresh = np.array([hash(reading.canonical(text)) for text in texts if text is not None], np.int64)
+        both = np.concatenate([self.wholes, fresh])
         self.wholes = both if len(np.unique(both)) == len(both) else None
 
 
@@ -144,8 +185,8 @@ def _guess(name: str, seen: _Seen, rows: int) -> Column:
     missing = _free("Missing", seen.names) if seen.missing else None
     if len(seen.names) > MOST_SMALL and seen.days.spans:
         return _calendar(seen.days, missing)
-    if len(seen.names) > MOST_SMALL and seen.numbers.spans:
-        return _grid(seen.numbers, missing)
+    if len(seen.names) > MOST_SMALL and seen.numbers.spans_a_grid:
+        return _grid(seen.numbers, rows, missing)
     if seen.many:
         return Identifier()
     leaves = sorted(seen.names, key=_order) + ([missing] if missing else [])
@@ -181,25 +222,29 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _calendar(days: _Range, missing: str | None) -> Numeric:
     """Span whole years."""
-    first, last = (EPOCH + datetime.timedelta(days=day) for day in (days.least, days.most))
-    lower, upper = datetime.date(first.year, 1, 1), datetime.date(last.year, 12, 31)
+    ends = (datetime.date.min - EPOCH).days, (LAST_DAY - EPOCH).days
+    first, last = (EPOCH + datetime.timedelta(days=min(max(day, ends[0]), ends[1])) for day in (days.least, days.most))
+    lower, upper = datetime.date(first.year, 1, 1), min(datetime.date(last.year, 12, 31), LAST_DAY)
     span = (upper - lower).days
     step = next((step for step in (1, 7, 30, 91, 365) if span // step < MOST_CELLS), 3650)
     return Numeric(lower=lower, upper=upper, step=Decimal(step), missing=missing)
 
 
-def _grid(numbers: _Range, missing: str | None) -> Numeric:
+def _grid(numbers: _Range, rows: int, missing: str | None) -> Numeric:
     """Round the bounds outward to two digits of their distance and draw at most about two hundred cells."""
     least, most = Decimal(str(numbers.least)), Decimal(str(numbers.most))
     unit = Decimal(1).scaleb((most - least).adjusted() - 1)
     if numbers.whole:
         unit = max(unit, Decimal(1))
-    lower = (least / unit).to_integral_value(ROUND_FLOOR) * unit
-    upper = (most / unit).to_integral_value(ROUND_CEILING) * unit
+    lower = max((least / unit).to_integral_value(ROUND_FLOOR) * unit, Decimal(1 - LARGEST))
+    upper = min((most / unit).to_integral_value(ROUND_CEILING) * unit, Decimal(LARGEST - 1))
     whole_and_short = numbers.whole and upper - lower <= MOST_CELLS
-    return Numeric(
-        lower=lower, upper=upper, step=Decimal(1) if whole_and_short else _step(upper - lower), missing=missing
-    )
+    step = Decimal(1) if whole_and_short else _step(upper - lower)
+    if numbers.whole:
+        step = max(step, Decimal(1))
+    main = numbers.main(rows) if numbers.whole and step > 1 else None
+    points: list[datetime.date | Decimal] = [Decimal(main)] if main is not None and lower <= main <= upper else []
+    return Numeric(lower=lower, upper=upper, step=step, points=points, missing=missing)
 
 
 def _step(span: Decimal) -> Decimal:

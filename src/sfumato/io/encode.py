@@ -27,6 +27,8 @@ from sfumato.schema import Predictor, Schema
 
 TOLERANCE = 1e-9
 LISTED = 8
+LONGEST_TABLE = 2**21
+"""Up to so many whole numbers, the cell of each is kept ready."""
 
 Codes = NDArray[Any]
 
@@ -232,6 +234,8 @@ class CellFinder:
         self.cells = facts.cells
         self.lower, self.upper = float(facts.origin), float(facts.end)
         self.width = max(float(facts.width), float(np.finfo(np.float64).smallest_subnormal))
+        short = self.whole and self.edges[-1] - self.edges[0] <= LONGEST_TABLE
+        self.table = np.repeat(np.arange(self.cells), np.diff(self.edges)) if short else None
 
     def find(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Give each number its cell, or the nearest one, and tell which lay outside the bounds.
@@ -243,11 +247,13 @@ class CellFinder:
 
     def _among_whole_numbers(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Compare the whole number below with the edges."""
-        first, end = int(self.edges[0]), int(self.edges[-1])
-        floors = numbers if numbers.dtype.kind == "i" else np.clip(np.floor(numbers), first - 1, end).astype(np.int64)
-        outside = (floors < first) | (floors >= end)
-        cells = np.searchsorted(self.edges, floors, side="right") - 1
-        return np.clip(cells, 0, self.cells - 1), outside
+        first, last = int(self.edges[0]), int(self.edges[-1]) - 1
+        floors = numbers if numbers.dtype.kind == "i" else np.floor(numbers)
+        near = np.clip(floors, first, last)
+        inside = near.astype(np.int64, copy=False)
+        if self.table is not None:
+            return self.table[inside - first], near != floors
+        return np.searchsorted(self.edges, inside, side="right") - 1, near != floors
 
     def _among_decimals(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Allow for the rounding of decimal fractions at the edges of cells."""

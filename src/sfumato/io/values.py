@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -99,6 +99,11 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether cells of this type are texts that Arrow can take apart."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def is_day(kind: pa.DataType) -> bool:
     """Tell whether cells of this type are days or points in time."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
@@ -158,15 +163,12 @@ def text_of(value: Any) -> str | None:
     >>> [text_of(value) for value in (1, 1.0, Decimal("1.50"), True, " x ", float("nan"), [1] == 1)]
     ['1', '1', '1.5', 'true', 'x', None, 'false']
     """
-    if type(value) is str:
-        text = value
-    else:
-        try:
-            text = _written(_plain(value))  # type: ignore[assignment]
-        except Exception:  # an object's own methods may raise anything
-            return UNREADABLE_TEXT
-        if text is None:
-            return None
+    try:
+        text = value if type(value) is str else _written(_plain(value))
+    except Exception:  # an object's own methods may raise anything
+        return UNREADABLE_TEXT
+    if text is None:
+        return None
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     return text.strip()
@@ -177,7 +179,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.datetime64 | np.timedelta64):
         return None if np.isnat(value) else value.astype(f"{type(value).__name__[:-2]}64[us]").item()
     if isinstance(value, np.floating):
-        return float(value) if isinstance(value, float) else float(str(value))
+        return float(str(value))
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -258,7 +260,8 @@ def _doubles(values: Array) -> Array:
 def numbers(values: Array, absent: Absent) -> Readings:
     """Read every value as a number, to the nearest that has 64 bits; some mean that there is none."""
     if not is_number(values.type):
-        return _numbers_of_texts(texts(values), absent)
+        plain = is_text(values.type)
+        return _numbers_of_texts(values if plain else pa.array(texts(values), pa.large_string()), absent)
     status = _null_status(values)
     if pa.types.is_uint64(values.type):
         values = pc.min_element_wise(values, pa.scalar(LARGEST_WHOLE, pa.uint64()), skip_nulls=False)
@@ -269,15 +272,15 @@ def numbers(values: Array, absent: Absent) -> Readings:
     return _sort_out(read, status, absent)
 
 
-def _numbers_of_texts(cells: Sequence[str | None], absent: Absent) -> Readings:
+def _numbers_of_texts(values: Array, absent: Absent) -> Readings:
     """Read texts as numbers: at once what Arrow reads as Python does, each of the others by itself."""
-    trimmed = pa.array(cells, pa.large_string())
+    trimmed = pc.ascii_trim(values, " ")
     simple = pc.match_substring_regex(trimmed, SIMPLE).fill_null(False)
     at_once = simple.to_numpy(zero_copy_only=False)
-    read, status = np.zeros(len(cells), np.float64), np.zeros(len(cells), np.uint8)
+    read, status = np.zeros(len(values), np.float64), np.zeros(len(values), np.uint8)
     read[at_once] = trimmed.filter(simple).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    for place in np.flatnonzero(~at_once).tolist():
-        text = cells[place]
+    others = np.flatnonzero(~at_once)
+    for place, text in zip(others.tolist(), texts(values.take(pa.array(others))), strict=True):
         read[place], status[place] = (0, MISSING) if text is None or text in absent.texts else _one_number(text)
     return _sort_out(read, status, absent)
 
@@ -307,20 +310,15 @@ def _sort_out(read: NDArray[Any], status: Status, absent: Absent) -> Readings:
 
 def days(values: Array, absent: Absent) -> Readings:
     """Read every value as a day where it was written, counted from 1970; some mean that there is none."""
-    kind = values.type
-    if is_day(kind):
+    if is_day(values.type):
         status = _null_status(values)
         read = _days_of_moments(values)
     else:
-        pairs = [_one_day(text, absent.texts) for text in texts(values)]
-        read, status = (np.array(column, np.int64) for column in zip(*pairs, strict=True)) if pairs else _EMPTY
-        status = status.astype(np.uint8)
+        pairs = np.array([_one_day(text, absent.texts) for text in texts(values)], np.int64).reshape(-1, 2)
+        read, status = pairs[:, 0], pairs[:, 1].astype(np.uint8)
     if absent.days.size:
         status[np.isin(read, absent.days) & (status == FINE)] = MISSING
     return Readings(read, status)
-
-
-_EMPTY = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _days_of_moments(values: Array) -> NDArray[np.int64]:

@@ -81,7 +81,10 @@ class _Reader:
         return self._next >= len(self._tokens)
 
     def clause(self) -> tuple[str, Coverage]:
-        name = self._take("an attribute").text
+        token = self._take("an attribute")
+        if token.is_mark:
+            raise self._mistake(token.at, "an attribute")
+        name = token.text
         column = self._schema.attributes.get(name)
         if column is None or isinstance(column, Identifier):
             known = [one for one, facts in self._schema.attributes.items() if not isinstance(facts, Identifier)]
@@ -172,8 +175,10 @@ def _just(column: Numeric, number: Fraction) -> tuple[Fraction, Fraction]:
     """Give the interval of one number: itself on whole grids, the cell it lies in on others."""
     if column.is_whole:
         return Fraction(math.ceil(number)), Fraction(math.floor(number) + 1)
-    start = column.origin + (number - column.origin) // column.width * column.width
-    return (start - column.width, start) if start == column.end else (start, start + column.width)
+    if not column.origin <= number <= column.end:
+        return number, number
+    cell = min((number - column.origin) // column.width, column.cells - 1)
+    return column.origin + cell * column.width, column.origin + (cell + 1) * column.width
 
 
 def _between(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import read_fraction
@@ -26,6 +27,7 @@ from sfumato.release.records import count_names, record_batches
 from sfumato.schema import Schema
 from sfumato.storage import give_room, reason_of, sha256
 
+FILES = {"records.parquet", "margins.parquet", "schema.json", "geometry.json"}
 BYTES_PER_CELL = 24
 BYTES_PER_LEAF = 64
 
@@ -102,9 +104,11 @@ def read_release(folder: str | Path) -> Contents:
     place = Path(folder)
     try:
         manifest = Manifest.loads((place / "manifest.json").read_text(encoding="utf-8"))
+        if manifest.files.keys() != FILES:
+            raise ReleaseError("manifest.json must seal exactly the files of a release", AGAIN)
         for name, digest in manifest.files.items():
-            if Path(name).name != name or sha256(place / name) != digest:
-                raise ReleaseError(f"{name[:60]} must be as it was published, and was changed", AGAIN)
+            if sha256(place / name) != digest:
+                raise ReleaseError(f"{name} must be as it was published, and was changed", AGAIN)
         return _read(place, manifest)
     except SfumatoError:
         raise
@@ -135,14 +139,14 @@ def _read(place: Path, manifest: Manifest) -> Contents:
     if grid.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
     column = count_names(schema)[0]
-    noisy = pq.read_table(place / "records.parquet", columns=[column])[column].to_numpy()
+    noisy = _whole_numbers(pq.read_table(place / "records.parquet", columns=[column])[column])
     counts = Noisy(noisy.reshape(grid.regions, len(schema.classes)), _epsilon(geometry["counts_epsilon"]))
     return schema, grid, counts, _read_margins(place, schema, geometry["margins_epsilon"]), manifest
 
 
 def _read_margins(place: Path, schema: Schema, epsilons: Mapping[str, str]) -> dict[int, Noisy]:
     table = pq.read_table(place / "margins.parquet", columns=["attribute", "noisy_count"])
-    owners, counts = np.asarray(table["attribute"].to_pylist(), object), table["noisy_count"].to_numpy()
+    owners, counts = np.asarray(table["attribute"].to_pylist(), object), _whole_numbers(table["noisy_count"])
     margins = {
         attribute: Noisy(counts[owners == name], _epsilon(epsilons[name]))
         for attribute, name in enumerate(schema.predictors)
@@ -151,6 +155,12 @@ def _read_margins(place: Path, schema: Schema, epsilons: Mapping[str, str]) -> d
     if any(len(margin.counts) != schema.shape[attribute] for attribute, margin in margins.items()):
         raise ReleaseError("the release's margins must have a count for every leaf", AGAIN)
     return margins
+
+
+def _whole_numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    if not pa.types.is_int64(column.type) or column.null_count:
+        raise ReleaseError("the release's counts must be whole numbers", AGAIN)
+    return np.asarray(column.to_numpy())
 
 
 def _epsilon(text: str) -> Fraction:
