@@ -180,7 +180,7 @@ def test_numbers_beyond_the_machine_do_not_crash() -> None:
     assert codes(numeric(0, 9), pa.array([2**64 - 1, 5], pa.uint64())) == [9, 5]
     assert codes(numeric(0, 9), pa.array([-(2**63), 2**63 - 1])) == [0, 9]
     assert codes(numeric(0, 9), [1e308, -1e308]) == [9, 0]
-    assert codes(numeric(0, "1e-390", "1e-391"), [1e300, 0.0, -1e300])[1:] == [0, 0]
+    assert codes(numeric(0, "1e-7", "1e-8"), [1e300, 0.0, -1e300]) == [9, 0, 0]
     assert codes(numeric(10**14, 10**14 + 10), [10**14 + 3]) == [3]
 
 
@@ -444,7 +444,7 @@ def test_unexpected_failures_name_the_column_only(monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any) -> None:
         raise KeyError(CANARY)
 
-    monkeypatch.setattr("sfumato.io.values.distinct", fail)
+    monkeypatch.setattr("sfumato.io.wording.distinct", fail)
     with pytest.raises(TableError, match="column x must be") as caught:
         coded(names("a"), [CANARY])
     assert caught.value.__context__ is None

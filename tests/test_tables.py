@@ -21,7 +21,7 @@ import pytest
 from sfumato.errors import TableError
 from sfumato.io import tables
 from sfumato.io.tables import Table, open_table
-from sfumato.io.values import NESTED_TEXT, UNREADABLE_TEXT
+from sfumato.io.wording import NESTED_TEXT, UNREADABLE_TEXT
 
 CANARY = "KANARIENVOGEL"
 Writer = Callable[[str, str | bytes], Path]

@@ -7,6 +7,7 @@ attack, is None.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 FRACTION = re.compile(
@@ -22,5 +23,5 @@ def read_fraction(value: object) -> Fraction | None:
     """
     if isinstance(value, Fraction):
         return value
-    text = str(value).strip() if isinstance(value, str | int | float) else ""
+    text = str(value).strip() if isinstance(value, str | int | float | Decimal) else ""
     return Fraction(text) if FRACTION.fullmatch(text) else None

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sfumato.attributes import EPOCH, LARGEST, Categorical, Identifier, Numeric
 from sfumato.errors import SfumatoError, TableError
 from sfumato.io import values as reading
+from sfumato.io import wording
 from sfumato.io.tables import Table
 from sfumato.schema import Column, Schema
 
@@ -142,16 +143,16 @@ class _Seen:
         """Whether there are more names than a taxonomy should hold."""
         return len(self.names) > MOST_CATEGORIES
 
-    def look(self, array: reading.Array) -> None:
+    def look(self, array: wording.Array) -> None:
         """Take one batch into account."""
-        if reading.is_nested(array.type):
+        if wording.is_nested(array.type):
             self.nested = True
             return
-        values, places = reading.distinct(array)
+        values, places = wording.distinct(array)
         used = np.bincount(places, minlength=len(values))
         values, used = values.filter(pa.array(used > 0)), used[used > 0]
-        texts = [None if text is None or text in ABSENT else text for text in reading.texts(values)]
-        if reading.NESTED_TEXT in texts:
+        texts = [None if text is None or text in ABSENT else text for text in wording.texts(values)]
+        if wording.NESTED_TEXT in texts:
             self.nested = True
             return
         self._look_at_names(texts, used)
@@ -174,7 +175,7 @@ class _Seen:
         if not self.numbers.whole or (used[[text is not None for text in texts]] > 1).any():
             self.wholes = None
             return
-        fresh = np.array([hash(reading.canonical(text)) for text in texts if text is not None], np.int64)
+        fresh = np.array([hash(wording.canonical(text)) for text in texts if text is not None], np.int64)
         both = np.concatenate([self.wholes, fresh])
         self.wholes = both if len(np.unique(both)) == len(both) else None
 
@@ -211,7 +212,7 @@ def _nearly_distinct(seen: _Seen, given: int) -> bool:
 
 def _order(text: str) -> tuple[int, Decimal, str]:
     """Sort numbers by size and before names."""
-    return (0, Decimal(text), text) if reading.REAL.fullmatch(text) and len(text) < 30 else (1, Decimal(0), text)
+    return (0, Decimal(text), text) if wording.REAL.fullmatch(text) and len(text) < 30 else (1, Decimal(0), text)
 
 
 def _free(name: str, taken: set[str]) -> str:

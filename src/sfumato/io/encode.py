@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sfumato.attributes import Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError, TableError
 from sfumato.io import values as reading
+from sfumato.io import wording
 from sfumato.io.tables import Table
 from sfumato.schema import Predictor, Schema
 
@@ -65,7 +66,7 @@ class _Part:
     outside: int = 0
 
 
-_Encoder = Callable[[reading.Array], _Part]
+_Encoder = Callable[[wording.Array], _Part]
 
 
 def encode(table: Table, schema: Schema) -> Coded:
@@ -131,7 +132,7 @@ def _encoder(facts: Predictor, missing: list[str]) -> _Encoder:
     return _cells(facts, reading.Absent.of([*missing, *([facts.missing] if facts.missing else [])]))
 
 
-def _guarded(name: str, encoder: _Encoder, array: reading.Array) -> _Part:
+def _guarded(name: str, encoder: _Encoder, array: wording.Array) -> _Part:
     """Encode a batch of a column; what a library says when it fails may hold values and is dropped."""
     try:
         return encoder(array)
@@ -142,7 +143,7 @@ def _guarded(name: str, encoder: _Encoder, array: reading.Array) -> _Part:
     raise failure
 
 
-def _nested_part(array: reading.Array, kind: type[Any]) -> _Part:
+def _nested_part(array: wording.Array, kind: type[Any]) -> _Part:
     given = len(array) - array.null_count
     misfits = {reading.NESTED: given, reading.MISSING: array.null_count}
     return _Part(np.zeros(len(array), kind), {reason: rows for reason, rows in misfits.items() if rows})
@@ -165,21 +166,21 @@ def _categories(facts: Categorical, absent: reading.Absent) -> _Encoder:
     kind = code_type(facts)
 
     def look_up(text: str | None) -> tuple[int, int]:
-        if text == reading.NESTED_TEXT:
+        if text == wording.NESTED_TEXT:
             return 0, reading.NESTED
         code = None if text is None else names.get(text)
         if code is None and text is not None and text not in absent:
-            code = values.get(reading.canonical(text))
+            code = values.get(wording.canonical(text))
         if code is not None:
             return code, reading.FINE
         code, reason = (missing, reading.MISSING) if text is None or text in absent else (unseen, reading.NOT_NAMED)
         return (0, reason) if code is None else (code, reading.FINE)
 
-    def encode_array(array: reading.Array) -> _Part:
-        if reading.is_nested(array.type):
+    def encode_array(array: wording.Array) -> _Part:
+        if wording.is_nested(array.type):
             return _nested_part(array, kind)
-        distinct, places = reading.distinct(array)
-        found = np.array([look_up(text) for text in reading.texts(distinct)])
+        distinct, places = wording.distinct(array)
+        found = np.array([look_up(text) for text in wording.texts(distinct)])
         codes, status = found[:, 0].astype(kind), found[:, 1].astype(np.uint8)
         return _Part(codes[places], _misfits(status[places]) if status.any() else {})
 
@@ -190,7 +191,7 @@ def _by_value(names: dict[str, int]) -> dict[str, int]:
     """Find a leaf by its number, however it is written; of leaves that write the same, by the plainest."""
     values: dict[str, int] = {}
     for name, code in names.items():
-        value = reading.canonical(name)
+        value = wording.canonical(name)
         values.setdefault(value, names.get(value, code))
     return values
 
@@ -201,12 +202,12 @@ def _cells(facts: Numeric, absent: reading.Absent) -> _Encoder:
     kind = code_type(facts)
     finder = CellFinder(facts)
 
-    def encode_array(array: reading.Array) -> _Part:
-        if reading.is_nested(array.type):
+    def encode_array(array: wording.Array) -> _Part:
+        if wording.is_nested(array.type):
             return _nested_part(array, kind)
         places = None
         if not is_direct(array.type):
-            array, places = reading.distinct(array)
+            array, places = wording.distinct(array)
         readings = read(array, absent)
         cells, outside = finder.find(readings.values)
         status = readings.status

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sfumato.errors import SfumatoError, TableError
-from sfumato.io.values import NESTED_TEXT, text_of
+from sfumato.io.wording import NESTED_TEXT, text_of
 
 BATCH_ROWS = 64 * 2048
 LONGEST_HEADER = 2**20

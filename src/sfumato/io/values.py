@@ -1,4 +1,4 @@
-"""What a cell says: a text, a number, a day, nothing, or nothing that can be used.
+"""What a cell says: a number, a day, nothing, or nothing that can be used.
 
 Both encoding and drafting must read values in the same way, so the reading is here. It works on the distinct values of
 a batch wherever they repeat, but what a value says never depends on the values beside it: however a table was typed,
@@ -11,9 +11,8 @@ import datetime
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.attributes import EPOCH
+from sfumato.io.wording import (
+    LARGEST_WHOLE,
+    LONGEST_NUMBER,
+    NESTED_TEXT,
+    REAL,
+    Array,
+    canonical,
+    doubles,
+    is_text,
+    texts,
+)
 
 FINE, MISSING, NO_NUMBER, NO_DATE, NOT_FINITE, NOT_NAMED, NESTED = range(7)
 REASONS = {
@@ -31,14 +41,7 @@ REASONS = {
     NOT_NAMED: "value not in the taxonomy",
     NESTED: "not a single value",
 }
-NESTED_TEXT = "\ufdd0not a single value"
-"""Stands in a column of texts for a list or a record; it begins with a code point that no text should hold."""
-UNREADABLE_TEXT = "\ufdd0not readable"
-"""Stands in a column of texts for a value that cannot be written as one."""
-LARGEST_WHOLE = 2**63 - 1
 LARGEST_REAL = float(np.finfo(np.float64).max)
-LONGEST_NUMBER = 300
-REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].+)?")
 SIMPLE = rf"^-?[0-9]{{1,{LONGEST_NUMBER}}}(\.[0-9]{{1,{LONGEST_NUMBER}}})?$"
@@ -46,7 +49,6 @@ SIMPLE = rf"^-?[0-9]{{1,{LONGEST_NUMBER}}}(\.[0-9]{{1,{LONGEST_NUMBER}}})?$"
 SECONDS_A_DAY = 86_400
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
-Array: TypeAlias = "pa.Array[Any]"
 Status = NDArray[np.uint8]
 
 
@@ -89,172 +91,14 @@ class Absent:
         return frozenset(canonical(text) for text in self.texts if REAL.fullmatch(text))
 
 
-def is_nested(kind: pa.DataType) -> bool:
-    """Tell whether cells of this type hold more than one value."""
-    return bool(pa.types.is_nested(kind)) and not pa.types.is_dictionary(kind)
-
-
 def is_number(kind: pa.DataType) -> bool:
     """Tell whether cells of this type are numbers that the machine reckons with."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Tell whether cells of this type are texts that Arrow can take apart."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
 def is_day(kind: pa.DataType) -> bool:
     """Tell whether cells of this type are days or points in time."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
-def distinct(array: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Split a column into its distinct values, null last, and the place of each row's value among them."""
-    encoded: Any = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(_hashable(array))
-    if len(encoded.dictionary) > len(encoded):
-        encoded = pc.dictionary_encode(_hashable(encoded.cast(encoded.dictionary.type)))
-    values, places = encoded.dictionary, encoded.indices
-    if places.null_count:
-        places = places.cast(pa.int64()).fill_null(len(values))
-    with_null = pa.concat_arrays([values, pa.nulls(1, values.type)])
-    return with_null, places.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)
-
-
-def _hashable(array: Array) -> Array:
-    """Leave the types that Arrow cannot yet take apart."""
-    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(array.type))
-    if pa.types.is_float16(array.type):
-        return _doubles(array)
-    return array if plain is None else array.cast(plain)
-
-
-def texts(values: Array) -> list[str | None]:
-    """Write each value as a taxonomy would name it; None where there is none."""
-    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
-        values = values.cast(pa.timestamp("us", values.type.tz), safe=False)
-    if pa.types.is_duration(values.type) and values.type.unit == "ns":
-        values = values.cast(pa.duration("us"), safe=False)
-    if pa.types.is_floating(values.type):
-        values = _doubles(values)
-    return [text_of(value) for value in _python(values)]
-
-
-def _python(values: Array) -> list[Any]:
-    """Take the values out; one that Python cannot hold, such as a day after the year 9999, is unreadable."""
-    try:
-        return list(values.to_pylist())
-    except Exception:  # whatever Arrow and the standard library raise, for one value or another
-        return [_one_python(value) for value in values]
-
-
-def _one_python(value: Any) -> Any:
-    try:
-        return value.as_py()
-    except UnicodeDecodeError:
-        return bytes(value.as_buffer())
-    except Exception:  # as above
-        return UNREADABLE_TEXT
-
-
-def text_of(value: Any) -> str | None:
-    """Write one value, of whatever type, as a taxonomy would name it; None for all that mean "no value".
-
-    >>> [text_of(value) for value in (1, 1.0, Decimal("1.50"), True, " x ", float("nan"), [1] == 1)]
-    ['1', '1', '1.5', 'true', 'x', None, 'false']
-    """
-    try:
-        text = value if type(value) is str else _written(_plain(value))
-    except Exception:  # an object's own methods may raise anything
-        return UNREADABLE_TEXT
-    if text is None:
-        return None
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()
-    return text.strip()
-
-
-def _plain(value: Any) -> Any:
-    """Take a value out of its NumPy dress."""
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return None if np.isnat(value) else value.astype(f"{type(value).__name__[:-2]}64[us]").item()
-    if isinstance(value, np.floating):
-        return float(str(value))
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _written(value: Any) -> str | None:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(int(value)) if abs(value) <= LARGEST_WHOLE else _digits(Decimal(int(value)))
-    if isinstance(value, float):
-        if value.is_integer() and abs(value) <= LARGEST_WHOLE:
-            return str(int(value))
-        return None if value != value else _digits(Decimal(repr(float(value))))
-    if isinstance(value, Decimal):
-        return None if value.is_nan() else _digits(value)
-    if isinstance(value, datetime.datetime):
-        moment = datetime.datetime.isoformat(value)
-        return moment[:10] if value.time() == datetime.time() else moment
-    if isinstance(value, datetime.timedelta):
-        return str(datetime.timedelta(value.days, value.seconds, value.microseconds))
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value).decode("utf-8", "replace")
-    if isinstance(value, dict | list | tuple | set | frozenset | np.ndarray) or hasattr(value, "__array__"):
-        return NESTED_TEXT
-    return str(value)
-
-
-def canonical(text: str) -> str:
-    """Write a number in the one way in which equal numbers are written alike; leave any other text.
-
-    >>> [canonical(text) for text in ("1.0", "+01", "1e3", "-0.0", ".50", "1e-7", "9007199254740993", "x")]
-    ['1', '1', '1000', '0', '0.5', '0.0000001', '9007199254740993', 'x']
-    """
-    if not REAL.fullmatch(text):
-        return text
-    try:
-        return _digits(Decimal(text))
-    except ArithmeticError:
-        return text
-
-
-def _digits(number: Decimal) -> str:
-    """Write a number with all its digits and no others, and with an exponent only where it is very large or small."""
-    if not number.is_finite():
-        return "inf" if number > 0 else "-inf"
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    written = "".join(map(str, digits)).lstrip("0")
-    kept = written.rstrip("0")
-    if not kept:
-        return "0"
-    exponent += len(written) - len(kept)
-    start = "-" if sign else ""
-    if abs(exponent) + len(kept) > 2 * LONGEST_NUMBER:
-        return f"{start}{kept}e{exponent}"
-    if exponent >= 0:
-        return start + kept + "0" * exponent
-    padded = kept.rjust(1 - exponent, "0")
-    return f"{start}{padded[:exponent]}.{padded[exponent:]}"
-
-
-def _doubles(values: Array) -> Array:
-    """Read shorter floats as the shortest decimal that they stand for: 0.1, not 0.100000001."""
-    if pa.types.is_float32(values.type):
-        return values.cast(pa.string()).cast(pa.float64())
-    if pa.types.is_float16(values.type):
-        halves = values.to_numpy(zero_copy_only=False)
-        null = values.is_null().to_numpy(zero_copy_only=False)
-        return pa.array(np.array([float(str(half)) for half in halves], np.float64), mask=null)
-    return values
 
 
 def numbers(values: Array, absent: Absent) -> Readings:
@@ -268,7 +112,7 @@ def numbers(values: Array, absent: Absent) -> Readings:
     if pa.types.is_integer(values.type):
         read = values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
     else:
-        read = _doubles(values).fill_null(0.0).to_numpy(zero_copy_only=False)
+        read = doubles(values).fill_null(0.0).to_numpy(zero_copy_only=False)
     return _sort_out(read, status, absent)
 
 
