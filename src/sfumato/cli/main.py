@@ -58,7 +58,8 @@ def draft(data: str, target: str | None, out: str | None, show: Show) -> None:
 _DRAFT_HEAD = """\
 # Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
 # Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
-# exact extremes), drop what must not be known; then set `confirmed: true`.
+# exact extremes), drop what must not be known; give the table a lifetime budget, such as `budget: 4`; then set
+# `confirmed: true`.
 """
 
 

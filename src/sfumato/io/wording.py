@@ -1,7 +1,7 @@
 """How a value is written: one text for each value, whatever type or column it came in.
 
-Equal numbers are written alike and so are equal days, so that a taxonomy's name finds its value on every path; and what is
-written for one value never depends on the values beside it.
+Equal numbers are written alike and so are equal days, so that a taxonomy's name finds its value on every path; and
+what is written for one value never depends on the values beside it.
 """
 
 from __future__ import annotations
