@@ -516,3 +516,46 @@ def test_repr_shows_no_counts() -> None:
     assert (result.outside, result.misfits[0].rows) == ({"x": 7654}, 3)
     assert repr(result) == "Coded(misfits=(Misfit(column='x', reason='missing value'),), undeclared=())"
     refuse_misfits(coded(numeric(0, 9), [1]))
+
+
+ZONES = [datetime.timezone(datetime.timedelta(hours=hours)) for hours in (2, -5)]
+NEW_YEAR = [datetime.datetime(2020, 1, 1, 0, 30, tzinfo=zone) for zone in ZONES]
+DAYS = Numeric(lower="2019-12-31", upper="2020-01-01", missing="none")
+TENTHS_OR_NONE = Numeric(lower=0, upper=1, step="0.1", missing="none")
+
+
+@pytest.mark.parametrize(
+    ("facts", "value", "extra"),
+    [
+        (DAYS, NEW_YEAR[0], NEW_YEAR[1]),
+        (DAYS, NEW_YEAR[0], datetime.datetime(2020, 1, 1, 0, 30)),
+        (TENTHS_OR_NONE, np.float32(0.7), 0.5),
+        (TENTHS_OR_NONE, np.float32(0.7), "x"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 100, 120])
+def test_a_mostly_empty_object_column_is_read_value_by_value(facts: Numeric, value, extra, place: int) -> None:
+    """A frame library that types such a column from its first hundred values must not be believed."""
+    values = [None] * 100 + [value] * 20
+    more = [*values[:place], extra, *values[place:]]
+
+    def read(column: list) -> list[int]:
+        frame = pd.DataFrame({"x": pd.Series(column, dtype=object)})
+        return encode(open_table(frame), Schema(attributes={"x": facts})).columns["x"].tolist()
+
+    found = read(more)
+    assert found[:place] + found[place + 1 :] == read(values)
+
+
+def test_a_large_file_with_lines_in_quotes_is_read_rightly_or_refused(tmp_path: Path) -> None:
+    """The reader guesses where lines begin in the middle of a large file; a wrong guess must not pass for data."""
+    rows = '"\n2,z,",b,3\n' * 900_000
+    facts = Schema(attributes={"c": Numeric(lower=0, upper=9)})
+    for extra in ("", *('"' + "q" * length + '",b,7\n' for length in range(4, 9))):
+        (tmp_path / "large.csv").write_text("a,b,c\n" + extra + rows)
+        try:
+            coded = encode(open_table(tmp_path / "large.csv"), facts).columns["c"]
+        except TableError as error:
+            assert "well-formed" in str(error) or "as many fields" in str(error)  # noqa: PT017
+            continue
+        assert np.bincount(coded, minlength=8)[[3, 7]].tolist() == [900_000, int(bool(extra))]

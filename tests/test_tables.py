@@ -261,7 +261,7 @@ def test_a_table_can_be_read_twice_and_left_half_way(write: Writer) -> None:
         (f"a,b\n{CANARY}é,2\n".encode("latin-1"), r"UTF-8 text \(line 2\)"),
         (f"é,b\n{CANARY},2\n".encode("latin-1"), "UTF-8 text"),
         (f"a,b\n{CANARY},2\n".encode("utf-16"), "UTF-8 text"),
-        (f"a,b,a\n{CANARY},2,3\n", r"column names \(a\) must be distinct"),
+        (f"a,b,a\n{CANARY},2,3\n", r"columns 1, 3 must have distinct names"),
         (f"\n\na,b\n{CANARY},2\n", "first line"),
         (f'"a,b\n{CANARY},2\n', "well-formed"),
         ("", "must not be empty"),
@@ -272,7 +272,7 @@ def test_a_table_can_be_read_twice_and_left_half_way(write: Writer) -> None:
 def test_bad_text_is_refused(write: Writer, content: str | bytes, said: str) -> None:
     path = write("bad.csv", content)
     error = refusal(path)
-    assert "bad.csv" in str(error) or "column names" in str(error)
+    assert "bad.csv" in str(error) or "columns" in str(error)
     assert re.search(said, str(error))
 
 
@@ -326,7 +326,7 @@ def test_repeated_names_in_other_kinds_are_refused(tmp_path: Path) -> None:
     pq.write_table(twins, tmp_path / "t.parquet")
     pq.write_table(pa.table({"a": [1], "A": [2]}), tmp_path / "case.parquet")
     for source in (twins, tmp_path / "t.parquet", pd.DataFrame([[1, 2]], columns=["a", "a"])):
-        assert "must be distinct" in str(refusal(source))
+        assert "distinct" in str(refusal(source))
     assert "more than case" in str(refusal(tmp_path / "case.parquet"))
 
 

@@ -67,7 +67,9 @@ def _guarded(column: str, action: Callable[[], Found]) -> Found:
         return action()
     except SfumatoError:
         raise
-    except Exception:  # whatever it is, it is not repeated
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # whatever it is, it is not repeated
         failure = TableError(
             f"column {column} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
         )

@@ -136,7 +136,9 @@ def _guarded(name: str, encoder: _Encoder, array: wording.Array) -> _Part:
     """Encode a batch of a column; what a library says when it fails may hold values and is dropped."""
     try:
         return encoder(array)
-    except Exception:  # whatever it is, it is not repeated
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # whatever it is, it is not repeated
         failure = TableError(
             f"column {name} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
         )

@@ -60,9 +60,11 @@ def open_table(source: Any) -> Table:
 
 
 def _refuse_repeated(columns: Sequence[str]) -> None:
-    repeated = [name for name, times in Counter(columns).items() if times > 1]
+    """Refuse names that stand twice, by place: in a file without a header they would be values."""
+    times = Counter(columns)
+    repeated = [str(place) for place, name in enumerate(columns, 1) if times[name] > 1]
     if repeated:
-        raise TableError(f"column names ({_some(repeated)}) must be distinct, and are repeated", "Rename one of each.")
+        raise TableError(f"columns {_some(repeated)} must have distinct names, and do not", "Rename all but one.")
 
 
 def _some(names: Sequence[str]) -> str:
@@ -212,7 +214,9 @@ def _attempt(path: Path, action: Callable[[], Found]) -> Found:
         return action()
     except SfumatoError:
         raise
-    except Exception as error:  # DuckDB, Arrow, csv, gzip and the system each have their own
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # DuckDB, Arrow, csv, gzip and the system each have their own
         failure = _failure(path, str(error))
     raise failure
 
@@ -252,7 +256,9 @@ def _frame(source: Any) -> nw.DataFrame[Any]:
             f"source ({type(source).__name__}) must be a path or a frame",
             f"Give a file that ends in {KINDS}, or a pandas, Polars or Arrow table.",
         )
-    except Exception as error:  # whatever the frame's own library raises
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # whatever the frame's own library raises
         if "Duplicate" in type(error).__name__:
             failure = TableError("column names must be distinct, and are repeated", "Rename one of each.")
     raise failure
@@ -270,7 +276,9 @@ def _arrow(series: nw.Series[Any], name: str) -> Any:
     try:
         array: Any = _by_value(series) if _is_loose(series) else _by_type(series)
         return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    except Exception:  # whatever the frame's library raises may hold values
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # whatever the frame's library raises may hold values
         failure = TableError(f"column {name} must be readable, and is not", "Convert it to text, numbers or dates.")
     raise failure
 
@@ -287,8 +295,11 @@ def _by_value(series: nw.Series[Any]) -> Any:
 
 
 def _is_loose(series: nw.Series[Any]) -> bool:
-    """Tell whether values may be of any type, so that Arrow would choose one by looking at all of them."""
-    if series.dtype in LOOSE_TYPES:
-        return True
-    categories = getattr(getattr(series.to_native(), "cat", None), "categories", None)
-    return str(getattr(categories, "dtype", "")) == "object"
+    """Tell whether values may be of any type, so that Arrow would choose one by looking at all of them.
+
+    The frame's own type decides: what Narwhals says of a pandas object column is a guess from its first values.
+    """
+    native = series.to_native()
+    categories = getattr(getattr(native, "cat", None), "categories", None)
+    own_types = {str(getattr(native, "dtype", "")), str(getattr(categories, "dtype", ""))}
+    return series.dtype in LOOSE_TYPES or "object" in own_types

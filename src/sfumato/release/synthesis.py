@@ -62,7 +62,8 @@ def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Gener
 
 def _decimals(column: Numeric) -> int:
     """Count the decimals in which the grid is written."""
-    exponents = [-int(bound.as_tuple().exponent) for bound in (column.lower, column.step) if isinstance(bound, Decimal)]
+    bounds = (column.lower, column.upper, column.step)
+    exponents = [-int(bound.as_tuple().exponent) for bound in bounds if isinstance(bound, Decimal)]
     return min(max([0, *exponents]), 12)
 
 
