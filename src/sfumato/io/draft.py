@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.attributes import EPOCH, LARGEST, Categorical, Identifier, Numeric
-from sfumato.errors import SfumatoError, TableError
+from sfumato.errors import TableError
 from sfumato.io import values as reading
 from sfumato.io import wording
+from sfumato.io.guard import guarded, unreadable
 from sfumato.io.tables import Table
 from sfumato.schema import Column, Schema
 
@@ -33,7 +33,6 @@ FEWEST_ROWS = 20
 NEARLY = 0.95
 ABSENT = reading.Absent.of(Schema.model_fields["missing_values"].get_default(call_default_factory=True))
 LAST_DAY = datetime.date(9999, 12, 30)
-Found = TypeVar("Found")
 NAMING = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|ssn|nin|name|surname|email|e-mail|phone|passport|iban)([^a-z]|$)|name$"
 )
@@ -46,12 +45,14 @@ def draft_schema(table: Table, name: str, target: str | None = None) -> Schema:
     for batch in table.batches(table.columns):
         rows += batch.num_rows
         for column, array in zip(table.columns, batch.columns, strict=True):
-            _guarded(column, partial(seen[column].look, array))
+            guarded(partial(seen[column].look, array), unreadable(column))
     if not rows:
         raise TableError(
             "the table must have rows to draft a schema from", "Give it rows, or write the schema by hand."
         )
-    attributes = {column: _guarded(column, partial(_guess, column, facts, rows)) for column, facts in seen.items()}
+    attributes = {
+        column: guarded(partial(_guess, column, facts, rows), unreadable(column)) for column, facts in seen.items()
+    }
     if all(isinstance(facts, Identifier) for facts in attributes.values()):
         raise TableError(
             "the table must have a column that is no identifier", "Give it one, or write the schema by hand if it has."
@@ -59,21 +60,6 @@ def draft_schema(table: Table, name: str, target: str | None = None) -> Schema:
     schema = Schema(name=name, origin="derived from private data", attributes=attributes)
     target = target if target is not None else _last_class(schema)
     return schema if target is None else schema.with_target(target)
-
-
-def _guarded(column: str, action: Callable[[], Found]) -> Found:
-    """Look at a column; what fails inside may hold its values and is not repeated."""
-    try:
-        return action()
-    except SfumatoError:
-        raise
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException:  # whatever it is, it is not repeated
-        failure = TableError(
-            f"column {column} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
-        )
-    raise failure
 
 
 def _last_class(schema: Schema) -> str | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from sfumato.attributes import Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError, TableError
 from sfumato.io import values as reading
 from sfumato.io import wording
+from sfumato.io.guard import guarded, unreadable
 from sfumato.io.tables import Table
 from sfumato.schema import Predictor, Schema
 
@@ -79,7 +81,7 @@ def encode(table: Table, schema: Schema) -> Coded:
     outside: Counter[str] = Counter()
     for batch in table.batches(list(columns)):
         for name, array in zip(columns, batch.columns, strict=True):
-            part = _guarded(name, encoders[name], array)
+            part = guarded(partial(encoders[name], array), unreadable(name))
             pieces[name].append(part.codes)
             misfits.update({(name, reason): rows for reason, rows in part.misfits.items()})
             outside[name] += part.outside
@@ -130,19 +132,6 @@ def _encoder(facts: Predictor, missing: list[str]) -> _Encoder:
     if isinstance(facts, Categorical):
         return _categories(facts, reading.Absent.of(missing))
     return _cells(facts, reading.Absent.of([*missing, *([facts.missing] if facts.missing else [])]))
-
-
-def _guarded(name: str, encoder: _Encoder, array: wording.Array) -> _Part:
-    """Encode a batch of a column; what a library says when it fails may hold values and is dropped."""
-    try:
-        return encoder(array)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException:  # whatever it is, it is not repeated
-        failure = TableError(
-            f"column {name} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
-        )
-    raise failure
 
 
 def _nested_part(array: wording.Array, kind: type[Any]) -> _Part:

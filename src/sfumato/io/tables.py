@@ -14,14 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
 import duckdb
 import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.errors import SfumatoError, TableError
+from sfumato.errors import TableError
+from sfumato.io.guard import Found, guarded, unreadable
 from sfumato.io.wording import NESTED_TEXT, text_of
 
 BATCH_ROWS = 64 * 2048
@@ -31,7 +32,6 @@ KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), or .parquet"
 LOOSE_TYPES = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
 LINE = re.compile(r"^[^\n]*CSV Error on Line: (\d+)")
 
-Found = TypeVar("Found")
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
 
@@ -209,16 +209,8 @@ def _reader(relation: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _attempt(path: Path, action: Callable[[], Found]) -> Found:
-    """Do it, or say in our words what went wrong; the library's own words are dropped, context and all."""
-    try:
-        return action()
-    except SfumatoError:
-        raise
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # DuckDB, Arrow, csv, gzip and the system each have their own
-        failure = _failure(path, str(error))
-    raise failure
+    """Do something with a file, or say in our words what went wrong."""
+    return guarded(action, lambda error: _failure(path, str(error)))
 
 
 def _failure(path: Path, told: str) -> TableError:
@@ -246,22 +238,23 @@ def _open_frame(source: Any) -> Table:
 
 
 def _frame(source: Any) -> nw.DataFrame[Any]:
-    """Wrap a frame, computing a lazy one; what fails inside may hold rows and is not repeated."""
-    failure = TableError("a lazy frame must be computable, and failed", "Collect it yourself to see why.")
-    try:
+    """Wrap a frame, computing a lazy one."""
+
+    def wrap() -> nw.DataFrame[Any]:
         frame = nw.from_native(source)
         return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    except TypeError:
-        failure = TableError(
-            f"source ({type(source).__name__}) must be a path or a frame",
-            f"Give a file that ends in {KINDS}, or a pandas, Polars or Arrow table.",
-        )
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # whatever the frame's own library raises
+
+    def failure(error: BaseException) -> TableError:
+        if isinstance(error, TypeError):
+            return TableError(
+                f"source ({type(source).__name__}) must be a path or a frame",
+                f"Give a file that ends in {KINDS}, or a pandas, Polars or Arrow table.",
+            )
         if "Duplicate" in type(error).__name__:
-            failure = TableError("column names must be distinct, and are repeated", "Rename one of each.")
-    raise failure
+            return TableError("columns of a frame must have distinct names, and do not", "Rename all but one.")
+        return TableError("a lazy frame must be computable, and failed", "Collect it yourself to see why.")
+
+    return guarded(wrap, failure)
 
 
 def _slices(frame: nw.DataFrame[Any], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -273,14 +266,8 @@ def _slices(frame: nw.DataFrame[Any], names: Sequence[str]) -> Iterator[pa.Recor
 
 def _arrow(series: nw.Series[Any], name: str) -> Any:
     """Convert one column: if its type is fixed by Arrow's, else value by value, each to the text that it would have."""
-    try:
-        array: Any = _by_value(series) if _is_loose(series) else _by_type(series)
-        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException:  # whatever the frame's library raises may hold values
-        failure = TableError(f"column {name} must be readable, and is not", "Convert it to text, numbers or dates.")
-    raise failure
+    array: Any = guarded(lambda: _by_value(series) if _is_loose(series) else _by_type(series), unreadable(name))
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _by_type(series: nw.Series[Any]) -> Any:

@@ -1,0 +1,33 @@
+"""Failing without telling what was seen.
+
+Libraries put values into their messages. Whatever one of them raises while it handles rows is replaced by a sentence
+of ours, and is not kept as its context either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sfumato.errors import SfumatoError, TableError
+
+Found = TypeVar("Found")
+
+
+def guarded(action: Callable[[], Found], failure: Callable[[BaseException], TableError]) -> Found:
+    """Do it, or raise what `failure` makes of the error, when that is no longer being handled."""
+    try:
+        return action()
+    except (SfumatoError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # some libraries' errors, such as a panic in compiled code, are no Exception
+        told = failure(error)
+    raise told
+
+
+def unreadable(column: str) -> Callable[[BaseException], TableError]:
+    """Say of a column that it cannot be read, whatever happened."""
+    told = TableError(
+        f"column {column} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
+    )
+    return lambda _: told
