@@ -18,7 +18,7 @@ import numpy as np
 
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
-from sfumato.errors import SchemaError
+from sfumato.errors import LedgerError, SchemaError
 from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.methods.base import Draft, Method
@@ -92,7 +92,8 @@ class Account:
         budget = epsilon_of(epsilon)
         schedule = method.plan(self.schema, budget)
         mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
-        self._ledger.refuse_beyond(budget)
+        if mechanisms.secure:
+            self._ledger.refuse_beyond(budget)
         with contextlib.ExitStack() as stack:
             space = space_for(method.expected_cells(self.schema), self.schema)
             staging = out and stack.enter_context(staged_folder(out, space))
@@ -107,17 +108,21 @@ class Account:
                     report("writing the release")
                     release = release.write_into(staging)
                 stack.close()
-                payer.settle("published", release.manifest.digest if staging else None)
+            payer.settle("published", release.manifest.digest if staging else None)
         return release
 
     @contextlib.contextmanager
     def _paying(self, method: Method, epsilon: Fraction, mechanisms: Mechanisms) -> Iterator[Reservation | Unbooked]:
-        """Reserve epsilon; a publication that fails keeps its debits and gives the rest back."""
+        """Reserve epsilon; a publication that fails keeps its debits and gives the rest back.
+
+        If even that cannot be written, the reservation stays open and holds all of it: the safe side.
+        """
         payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
         try:
             yield payer
         except BaseException:
-            payer.settle("failed")
+            with contextlib.suppress(LedgerError):
+                payer.settle("failed")
             raise
 
     def _seal(

@@ -43,8 +43,9 @@ class Score(Protocol):
         """Give how far one record can move one candidate's score, in the score's own terms (not in units)."""
 
     def of(self, children: Integers, starts: Integers) -> Integers:
-        """Score candidates: `children` is (children x classes), candidate i has children `starts[i]` to `starts[i +
-        1]`.
+        """Score candidates from the class counts of their children, one candidate's after the other's.
+
+        `children` is children x classes; the children of candidate i are `starts[i]` to `starts[i + 1]`.
         """
 
 
@@ -196,7 +197,7 @@ class Deviation:
 
     def of(self, children: Integers, starts: Integers) -> Integers:
         """Compute floor(sum |n n_ck - n_k n_c| / (4 n unit)) per doubling; an empty candidate has 0."""
-        parents = np.add.reduceat(_roomy(children), starts[:-1], axis=0)
+        parents, children = _roomy(np.add.reduceat(children, starts[:-1], axis=0), children)
         sizes = np.maximum(parents.sum(axis=1), 1)
         spans = np.diff(starts)
         expected = np.repeat(parents, spans, axis=0) * children.sum(axis=1, keepdims=True)
@@ -207,9 +208,11 @@ class Deviation:
         return np.asarray((whole * steps + rest * steps // sizes) * _per_doubling(spans) // DOUBLING, np.int64)
 
 
-def _roomy(children: Integers) -> NDArray[Any]:
-    """Change to Python's integers where products of two counts could leave 64 bits: the values are the same."""
-    return children if int(children.sum()) < 2**30 else children.astype(object)
+def _roomy(parents: Integers, children: Integers) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Change to Python's integers where 2 n^2 could leave 64 bits: only the time differs, the values are the same."""
+    if int(parents.sum(axis=1).max()) < 2**30:
+        return parents, children
+    return parents.astype(object), children.astype(object)
 
 
 DOUBLING = 1 << 10

@@ -22,10 +22,9 @@ from sfumato.schema import Schema
 
 TOKEN = re.compile(
     r"""(?: '(?P<text>(?:[^']|'')*)' | "(?P<quoted>[^"]*)" | (?P<mark><=|>=|!=|<>|=|<|>|\(|\)|,)
-        | (?P<word>[^\s'"(),<>=!]+) )""",
+        | (?P<word>[^\s'"(),<>=!]+) )\s*""",
     re.VERBOSE,
 )
-BLANKS = re.compile(r"\s*")
 LONGEST = 100_000
 
 
@@ -73,7 +72,7 @@ class _Reader:
             kind = str(match.lastgroup)
             text = match[kind].replace("''", "'") if kind == "text" else match[kind]
             tokens.append(_Token(text, match.start(kind), is_mark=kind == "mark", is_bare=kind == "word"))
-            at = BLANKS.match(condition, match.end()).end()  # type: ignore[union-attr]
+            at = match.end()
         return tokens
 
     @property
