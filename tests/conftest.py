@@ -1,12 +1,19 @@
-"""Small tables that many tests share."""
+"""Small tables, releases and ledgers that many tests share."""
 
 from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sfumato import Schema, datasets
+import command_line
+from debits import ROUND
+from handmade import release_of
+from sfumato import Release, Schema, datasets
 from sfumato.counts.memory import MemoryEngine
+from sfumato.privacy.ledger import Ledger
 
 PAPER = """
 name: paper
@@ -59,3 +66,50 @@ def paper_engine(paper_columns: list[np.ndarray]) -> MemoryEngine:
 def adult() -> datasets.Dataset:
     """The bundled table."""
     return datasets.adult()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table and its confirmed schema, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    command_line.write(command_line.people(), tmp_path / "people.csv")
+    Path("people.schema.yaml").write_text(command_line.SCHEMA)
+    return tmp_path
+
+
+@pytest.fixture
+def release(here: Path) -> Path:
+    command_line.done("publish", "people.csv", "--epsilon", "1", "--specializations", "3", "--out", "release")
+    return here / "release"
+
+
+@pytest.fixture
+def people() -> Release:
+    return release_of(margins={0: np.array([5, 10, -2, 4, 1]), 3: np.arange(8)})
+
+
+@pytest.fixture
+def saved(people: Release, tmp_path: Path) -> Path:
+    people.save(tmp_path / "release")
+    return tmp_path / "release"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "people.ledger"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Ledger:
+    opened = Ledger(path, "people", Fraction(2))
+    opened.begin()
+    return opened
+
+
+@pytest.fixture
+def busy(ledger: Ledger) -> Ledger:
+    """A ledger with a row in every table."""
+    reservation = ledger.reserve("diffgen", Fraction(1))
+    reservation.pay(ROUND)
+    reservation.settle("published", "digest")
+    return ledger

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
-import json
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -15,52 +12,18 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from one_column import TENTHS, YEAR, coded, codes, loose, names, numeric, reasons
 from sfumato.attributes import Numeric
 from sfumato.errors import SchemaError, TableError
-from sfumato.io import Coded, Misfit, Table, encode, open_table, refuse_misfits
+from sfumato.io import Coded, Misfit, encode, open_table, refuse_misfits
 from sfumato.io.encode import CellFinder
 from sfumato.schema import Schema
 
 CANARY = "KANARIENVOGEL"
-
-
-def coded(facts: dict[str, Any], values: Any, **more: Any) -> Coded:
-    """Encode one column."""
-    frame = values if hasattr(values, "schema") or isinstance(values, pd.DataFrame) else pa.table({"x": values})
-    return encode(open_table(frame), Schema.parse({"attributes": {"x": facts}} | more))
-
-
-def codes(facts: dict[str, Any], values: Any) -> list[int]:
-    """Encode one column in which all fits."""
-    result = coded(facts, values)
-    assert not result.misfits
-    return result.columns["x"].tolist()
-
-
-def reasons(facts: dict[str, Any], values: Any) -> dict[str, int]:
-    """Encode one column and count what does not fit."""
-    result = coded(facts, values)
-    assert len(result.columns["x"]) == result.rows == len(values)
-    return {misfit.reason: misfit.rows for misfit in result.misfits}
-
-
-def numeric(lower: Any, upper: Any, step: Any = 1, **more: Any) -> dict[str, Any]:
-    """Declare a grid."""
-    return {"kind": "numeric", "lower": lower, "upper": upper, "step": step} | more
-
-
-def names(*leaves: str, **more: Any) -> dict[str, Any]:
-    """Declare a flat taxonomy."""
-    return {"kind": "categorical", "taxonomy": list(leaves)} | more
-
-
-TENTHS = numeric(0, 1, "0.1")
-YEAR = numeric("2020-01-01", "2020-12-31")
 
 
 @pytest.mark.parametrize(
@@ -232,188 +195,6 @@ def test_leaves_that_write_numbers_are_found_by_value() -> None:
     assert codes(names("True", "true"), loose([True, "True", "true", False])[:3]) == [1, 0, 1]
 
 
-def loose(values: list[Any]) -> pd.DataFrame:
-    """Put values of any type into one column."""
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return pd.DataFrame({"x": pd.Series(column, dtype=object)})
-
-
-BILLION = numeric(0, 10**13, 10**9, missing="none")
-ROOMS = names("1", "2", "x", "studio", "true", "9007199254740993", "other", missing="other", unseen="other")
-HALVES = numeric(0, 9, "0.5", missing="none")
-LONG_AGO = numeric("2000-01-01", "2020-12-31", 30, missing="none")
-
-
-def lines_of(values: list[Any]) -> str:
-    """Write JSON lines."""
-    return "".join(json.dumps({"x": value}) + "\n" for value in values)
-
-
-@pytest.mark.parametrize("facts", [ROOMS, BILLION, HALVES, LONG_AGO])
-@pytest.mark.parametrize(
-    ("value", "other"),
-    [
-        (1.0, "x"),
-        (1.0, "studio"),
-        (True, "x"),
-        (True, 1),
-        (True, None),
-        (9007199254740993, 0.5),
-        (999999999, 0.5),
-        (999999999, None),
-        ("999999999", "0.5"),
-        ("0000-01-01", "2020-01-01 10:00"),
-        ("2020-01-01", "2020-01-01 10:00"),
-        (1, [1]),
-    ],
-)
-def test_one_more_record_moves_no_other(facts: dict[str, Any], value: Any, other: Any, tmp_path: Path) -> None:
-    def sources(values: list[Any]) -> list[Any]:
-        (tmp_path / "t.jsonl").write_text(lines_of(values))
-        (tmp_path / "t.json").write_text(json.dumps([{"x": value} for value in values]))
-        (tmp_path / "t.csv").write_text("x,y\n" + "".join(f'"{v}",1\n' for v in values))
-        files = [tmp_path / name for name in ("t.jsonl", "t.json", "t.csv")]
-        rounded = isinstance(value, int) and value > 2**53  # by pandas itself, before we see it
-        return [*files, loose(values), *([] if rounded else [pd.DataFrame({"x": values})])]
-
-    schema = Schema.parse({"attributes": {"x": facts}})
-    alone = [encode(open_table(source), schema).columns["x"].tolist() for source in sources([value] * 100)]
-    after = [encode(open_table(source), schema).columns["x"].tolist() for source in sources([value] * 100 + [other])]
-    assert [codes[:100] for codes in after] == alone
-    assert len({codes[0] for codes in alone[:2]}) == 1
-
-
-CELLS = st.one_of(
-    st.integers(-3, 12),
-    st.integers(-(2**70), 2**70),
-    st.floats(allow_nan=True),
-    st.floats(-3, 12),
-    st.sampled_from([1.0, 2.5, 0.1, 1e-7, 999999999, 2**53 + 1, 10**400, float("inf")]),
-    st.sampled_from(["1", "1.0", " 2 ", "x", "True", "true", "nan", "", "?", "1e3", "1e400", "inf", "2020-01-01", "é"]),
-    st.sampled_from(["0000-01-01", "2020-01-01 10:00", "2020-02-30", "1,5", "0x1", "9007199254740993", "007", "+5"]),
-    st.booleans(),
-    st.none(),
-    st.decimals(allow_nan=False, allow_infinity=False, min_value=-3, max_value=12, places=2),
-    st.dates(datetime.date(1999, 1, 1), datetime.date(2021, 1, 1)),
-    st.datetimes(datetime.datetime(1999, 1, 1), datetime.datetime(2021, 1, 1)),
-    st.sampled_from([pd.NA, pd.NaT, np.float32(0.1), np.int8(1), np.True_, [1], {"a": 1}, b"x", b"\xff"]),
-)
-
-
-def as_text(value: Any) -> str | None:
-    """Write a value as some program might."""
-    return None if value is None else str(value).encode("utf-8", "replace").decode()
-
-
-def as_json(value: Any) -> Any:
-    """Keep what JSON has types for."""
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value if isinstance(value, int | float | str | list | dict | None) and value is not pd.NA else str(value)
-
-
-def csv_file(values: list[Any], folder: Path) -> Path:
-    """Write delimited text."""
-    with (folder / "t.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([["x", "y"], *([as_text(value), 1] for value in values)])
-    return folder / "t.csv"
-
-
-def json_file(values: list[Any], folder: Path) -> Path:
-    """Write JSON lines."""
-    (folder / "t.jsonl").write_text(lines_of([as_json(value) for value in values]), encoding="utf-8")
-    return folder / "t.jsonl"
-
-
-def parquet_file(values: list[Any], folder: Path) -> Path:
-    """Write texts to Parquet."""
-    pq.write_table(pa.table({"x": pa.array([as_text(value) for value in values], pa.string())}), folder / "t.parquet")
-    return folder / "t.parquet"
-
-
-def numbers_of(values: list[Any]) -> list[float | None]:
-    """Keep the numbers."""
-    return [
-        float(value) if isinstance(value, int | float | Decimal) and abs(value) < 10**300 else None for value in values
-    ]
-
-
-def wholes_of(values: list[Any]) -> list[int | None]:
-    """Keep the whole numbers of the machine."""
-    return [value if type(value) is int and abs(value) < 2**63 else None for value in values]
-
-
-SOURCES: dict[str, Callable[[list[Any], Path], Any]] = {
-    "pandas objects": lambda values, _: loose(values),
-    "pandas categories": lambda values, _: pd.DataFrame({"x": pd.Categorical(loose(values)["x"].map(as_text))}),
-    "pandas floats": lambda values, _: pd.DataFrame({"x": pd.Series(numbers_of(values), dtype=float)}),
-    "pandas integers": lambda values, _: pd.DataFrame({"x": pd.array(wholes_of(values), dtype="Int64")}),
-    "polars texts": lambda values, _: pl.DataFrame(
-        {"x": [as_text(value) for value in values]}, schema={"x": pl.String}
-    ),
-    "polars objects": lambda values, _: pl.DataFrame({"x": pl.Series(values, dtype=pl.Object)}),
-    "polars floats": lambda values, _: pl.DataFrame({"x": numbers_of(values)}, schema={"x": pl.Float64}),
-    "arrow texts": lambda values, _: pa.table({"x": pa.array([as_text(value) for value in values], pa.string())}),
-    "arrow integers": lambda values, _: pa.table({"x": pa.array(wholes_of(values), pa.int64())}),
-    "csv": csv_file,
-    "json lines": json_file,
-    "parquet": parquet_file,
-}
-
-
-@pytest.mark.parametrize("kind", list(SOURCES))
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-@given(values=st.lists(CELLS, min_size=1, max_size=7), record=CELLS, batch=st.integers(1, 4))
-def test_codes_of_a_row_depend_on_that_row_alone(
-    kind: str, values: list[Any], record: Any, batch: int, tmp_path: Path
-) -> None:
-    everything = Schema.parse({"attributes": {"x": ROOMS}})
-    schemas = [everything, *(Schema.parse({"attributes": {"x": facts}}) for facts in (BILLION, HALVES, LONG_AGO))]
-    schemas.append(Schema.parse({"attributes": {"x": numeric(0, 9, 2, points=[1])}}))
-
-    def all_codes(given: list[Any]) -> list[list[int]]:
-        batches = list(open_table(SOURCES[kind](given, tmp_path)).batches(["x"]))
-        table = Table(["x"], lambda _: iter(batches))
-        return [encode(table, schema).columns["x"].tolist() for schema in schemas]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.io.tables.BATCH_ROWS", batch)
-        before = all_codes(values)
-        for place in range(len(values) + 1):
-            after = all_codes([*values[:place], record, *values[place:]])
-            assert [codes[:place] + codes[place + 1 :] for codes in after] == before
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.integers(-(10**4), 10**6).map(lambda n: Decimal(n) / 100), min_size=1, max_size=8),
-    st.sampled_from(
-        [numeric(0, 9000, 7, points=[12]), numeric("0.5", 9000, "0.25"), numeric(-50, 10**13, 10**9), ROOMS]
-    ),
-)
-def test_equal_numbers_share_a_leaf_in_every_type(values: list[Decimal], facts: dict[str, Any]) -> None:
-    written = [str(value) for value in values]
-    disguises: list[Any] = [
-        pa.table({"x": pa.array(values, pa.decimal128(20, 2))}),
-        pa.table({"x": [float(value) for value in values]}),
-        pa.table({"x": pa.array([float(value) for value in values], pa.float32())}),
-        pa.table({"x": written}),
-        pa.table({"x": pa.array(written).dictionary_encode()}),
-        pa.table({"x": [*written, "x"]}),
-        loose(values),
-        loose([float(value) for value in values]),
-        loose([*written, True]),
-        pl.DataFrame({"x": values}),
-    ]
-    if all(value == int(value) for value in values):
-        disguises += [pa.table({"x": [int(value) for value in values]}), loose([int(value) for value in values])]
-    found = [coded(facts, disguise).columns["x"].tolist()[: len(values)] for disguise in disguises]
-    assert found == [found[0]] * len(found)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -516,46 +297,3 @@ def test_repr_shows_no_counts() -> None:
     assert (result.outside, result.misfits[0].rows) == ({"x": 7654}, 3)
     assert repr(result) == "Coded(misfits=(Misfit(column='x', reason='missing value'),), undeclared=())"
     refuse_misfits(coded(numeric(0, 9), [1]))
-
-
-ZONES = [datetime.timezone(datetime.timedelta(hours=hours)) for hours in (2, -5)]
-NEW_YEAR = [datetime.datetime(2020, 1, 1, 0, 30, tzinfo=zone) for zone in ZONES]
-DAYS = Numeric(lower="2019-12-31", upper="2020-01-01", missing="none")
-TENTHS_OR_NONE = Numeric(lower=0, upper=1, step="0.1", missing="none")
-
-
-@pytest.mark.parametrize(
-    ("facts", "value", "extra"),
-    [
-        (DAYS, NEW_YEAR[0], NEW_YEAR[1]),
-        (DAYS, NEW_YEAR[0], datetime.datetime(2020, 1, 1, 0, 30)),
-        (TENTHS_OR_NONE, np.float32(0.7), 0.5),
-        (TENTHS_OR_NONE, np.float32(0.7), "x"),
-    ],
-)
-@pytest.mark.parametrize("place", [0, 100, 120])
-def test_a_mostly_empty_object_column_is_read_value_by_value(facts: Numeric, value, extra, place: int) -> None:
-    """A frame library that types such a column from its first hundred values must not be believed."""
-    values = [None] * 100 + [value] * 20
-    more = [*values[:place], extra, *values[place:]]
-
-    def read(column: list) -> list[int]:
-        frame = pd.DataFrame({"x": pd.Series(column, dtype=object)})
-        return encode(open_table(frame), Schema(attributes={"x": facts})).columns["x"].tolist()
-
-    found = read(more)
-    assert found[:place] + found[place + 1 :] == read(values)
-
-
-def test_a_large_file_with_lines_in_quotes_is_read_rightly_or_refused(tmp_path: Path) -> None:
-    """The reader guesses where lines begin in the middle of a large file; a wrong guess must not pass for data."""
-    rows = '"\n2,z,",b,3\n' * 900_000
-    facts = Schema(attributes={"c": Numeric(lower=0, upper=9)})
-    for extra in ("", *('"' + "q" * length + '",b,7\n' for length in range(4, 9))):
-        (tmp_path / "large.csv").write_text("a,b,c\n" + extra + rows)
-        try:
-            coded = encode(open_table(tmp_path / "large.csv"), facts).columns["c"]
-        except TableError as error:
-            assert "well-formed" in str(error) or "as many fields" in str(error)  # noqa: PT017
-            continue
-        assert np.bincount(coded, minlength=8)[[3, 7]].tolist() == [900_000, int(bool(extra))]
