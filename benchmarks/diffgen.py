@@ -11,11 +11,11 @@ from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from protocol import splits
 from sfumato import Account, DiffGen, Schema, datasets
-from sfumato.evaluate.classification import Codes, accuracy
+from sfumato.evaluate.classification import accuracy
 from sfumato.evaluate.queries import random_queries, relative_errors
 from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
@@ -59,15 +59,6 @@ SETTINGS: dict[str, tuple[Make, Nonnegative]] = {
     "ours, weighted": (weighted, "projection"),
     "ours (defaults)": (defaults, "projection"),
 }
-
-
-def splits(run: int) -> tuple[pa.Table, Codes]:
-    """Give a random 2/3 of Adult, and the other third coded."""
-    adult = datasets.adult()
-    order = np.random.default_rng(run).permutation(adult.table.num_rows)
-    cut = 2 * len(order) // 3
-    test = encode(open_table(adult.table.take(np.sort(order[cut:]))), adult.schema).columns
-    return adult.table.take(np.sort(order[:cut])), test
 
 
 def accuracies(task: tuple[str, str, int]) -> list[list[float]]:

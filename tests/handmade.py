@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from sfumato import Release, Schema
 from sfumato.partition import Grid
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.noisy import Noisy
+from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.manifest import Manifest
+from sfumato.tree import Partition, Tree
+from trees import random_trees
 
 PEOPLE = Schema.loads("""
 name: people
@@ -55,8 +57,8 @@ def release_of(
     return Release(
         schema,
         grid,
-        Noisy(given_counts.astype(np.int64), Fraction(1, 2)),
-        {attribute: Noisy(margin, Fraction(1, 10)) for attribute, margin in (margins or {}).items()},
+        Noisy.even(given_counts.astype(np.int64), Fraction(1, 2)),
+        {attribute: Margin(margin, Fraction(1, 10)) for attribute, margin in (margins or {}).items()},
         manifest_of(schema, given_counts.size, secure=secure),
     )
 
@@ -79,18 +81,109 @@ def box_releases(draw: st.DrawFn) -> Release:
     grid = draw(st.tuples(*map(cuts, BOXES.shape)))
     size = math.prod(len(cut) - 1 for cut in grid) * 2
     counts = draw(st.lists(st.integers(-50, 1000), min_size=size, max_size=size))
-    numbers = [st.lists(st.integers(-5, 50), min_size=leaves, max_size=leaves) for leaves in BOXES.shape]
-    margins = {at: np.array(draw(one), np.int64) for at, one in enumerate(numbers) if draw(st.booleans())}
+    margins = {at: draw(margins_of(leaves)).counts for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
     return release_of(BOXES, grid, np.array(counts), margins)
 
 
+@st.composite
+def noisy(draw: st.DrawFn, places: int) -> Noisy:
+    """Give counts of some places by two classes, with noise of different rates."""
+    rates = tuple(draw(st.lists(st.fractions(Fraction(1, 20), 3, max_denominator=20), min_size=1, max_size=3)))
+    cells = draw(st.lists(st.tuples(st.integers(-50, 1000), st.integers(-50, 100)), min_size=places, max_size=places))
+    rate_of = draw(st.lists(st.integers(0, len(rates) - 1), min_size=places, max_size=places))
+    return Noisy(np.array(cells, np.int64).reshape(places, 2), rates, np.array(rate_of, np.int64))
+
+
+@st.composite
+def tree_releases(draw: st.DrawFn) -> Release:
+    """Give a release over a tree, with earlier counts of some nodes and perhaps margins."""
+    tree = draw(random_trees(BOXES.shape))
+    rounds = draw(st.lists(st.sets(st.integers(0, len(tree) - 1), min_size=1), max_size=3))
+    earlier = tuple(NodeCounts(np.array(sorted(nodes)), draw(noisy(len(nodes)))) for nodes in rounds)
+    margins = {at: draw(margins_of(leaves)) for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
+    return Release(BOXES, tree, draw(noisy(tree.regions)), margins, manifest_of(BOXES, 2 * tree.regions), earlier)
+
+
+def margins_of(leaves: int) -> st.SearchStrategy[Margin]:
+    counts = st.lists(st.integers(-5, 50), min_size=leaves, max_size=leaves)
+    return counts.map(lambda one: Margin(np.array(one, np.int64), Fraction(1, 10)))
+
+
+# Answers by hand.
+
+RANGES = st.fixed_dictionaries(
+    {}, optional={name: st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted) for name in BOXES.attributes}
+)
+
+
+def leaf_weights(box: Mapping[str, tuple[int, int]]) -> dict[str, np.ndarray]:
+    sizes = {name: column.leaves for name, column in BOXES.attributes.items()}
+    return {name: np.array([float(lo <= leaf < hi) for leaf in range(sizes[name])]) for name, (lo, hi) in box.items()}
+
+
+def ranges_by_hand(release: Release) -> list[list[list[int]]]:
+    """Give every region's ranges."""
+    partition = release.partition
+    boxes = partition.boxes(0, partition.regions) if isinstance(partition, Grid) else partition.boxes[partition.leaves]
+    return boxes.tolist()
+
+
+def mass_by_hand(release: Release, attribute: int) -> np.ndarray:
+    """Make a margin non-negative, keeping its total, by bisection; without one, all leaves weigh the same."""
+    if attribute not in release.margins:
+        return np.ones(release.schema.shape[attribute])
+    margin = release.margins[attribute].counts.astype(float)
+    total = max(margin.sum(), 0.0)
+    low, high = margin.min() - total, margin.max()
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(margin - middle, 0).sum() > total else (low, middle)
+    mass = np.maximum(margin - high, 0)
+    return np.where(mass < 1e-9, 0, mass)
+
+
+def weight_by_hand(release: Release, box: Mapping[str, tuple[int, int]]) -> np.ndarray:
+    """Give the weight of every region and class in a box, leaf by leaf."""
+    names = list(BOXES.predictors)
+    masses = [mass_by_hand(release, attribute) for attribute in range(len(names))]
+    weights = np.zeros((release.groups, 2))
+    lo_class, hi_class = box.get("class", (0, 2))
+    for region, ranges in enumerate(ranges_by_hand(release)):
+        inside = 1.0
+        for attribute, (lo, hi) in enumerate(ranges):
+            left, right = box.get(names[attribute], (lo, hi))
+            mass = masses[attribute][lo:hi] if masses[attribute][lo:hi].any() else np.ones(hi - lo)
+            inside *= mass[[left <= leaf < right for leaf in range(lo, hi)]].sum() / mass.sum()
+        weights[region, lo_class:hi_class] = inside
+    return weights
+
+
 def assert_equal(one: Release, other: Release) -> None:
-    assert (one.schema, one.partition) == (other.schema, other.partition)
+    assert one.schema == other.schema
+    assert_same_regions(one.partition, other.partition)
     assert one.manifest == other.manifest.with_files(one.manifest.files or {})
-    assert one.counts.epsilon == other.counts.epsilon
-    assert one.counts.counts.dtype == np.int64
-    assert np.array_equal(one.counts.counts, other.counts.counts)
+    assert_same_noisy(one.counts, other.counts)
     assert one.margins.keys() == other.margins.keys()
     for attribute, margin in one.margins.items():
-        assert margin.epsilon == other.margins[attribute].epsilon
+        assert margin.rate == other.margins[attribute].rate
         assert np.array_equal(margin.counts, other.margins[attribute].counts)
+    for bought, again in zip(one.earlier, other.earlier, strict=True):
+        assert np.array_equal(bought.nodes, again.nodes)
+        assert_same_noisy(bought.noisy, again.noisy)
+
+
+def assert_same_regions(one: Partition, other: Partition) -> None:
+    if isinstance(one, Grid):
+        assert one == other
+        return
+    assert isinstance(other, Tree)
+    assert one.shape == other.shape
+    for facts in ("parents", "attributes", "lows", "highs"):
+        assert np.array_equal(getattr(one, facts), getattr(other, facts))
+
+
+def assert_same_noisy(one: Noisy, other: Noisy) -> None:
+    assert one.rates == other.rates
+    assert np.array_equal(one.rate_of, other.rate_of)
+    assert one.counts.dtype == other.counts.dtype == np.int64
+    assert np.array_equal(one.counts, other.counts)

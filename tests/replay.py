@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from sfumato.counts.meter import Meter
-from sfumato.counts.tally import CountEngine
+from sfumato.counts.tally import CountEngine, Domain
 from sfumato.methods.base import Draft, Method
+from sfumato.partition import Grid
 from sfumato.privacy.budget import Debit
 from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.scores import SCORES
+from sfumato.privacy.selection import Scored
 from sfumato.privacy.stream import SeededStream
 from sfumato.schema import Schema
+from sfumato.tree import Partition, Tree
 
 
 @dataclass
@@ -34,13 +38,23 @@ class Purse:
 
 @dataclass
 class Call:
-    """One mechanism at work."""
+    """One mechanism at work: its true inputs, what it answered, and the public facts that shape it."""
 
     kind: str
-    rate: Fraction
-    starts: list[int]
+    rates: tuple[Fraction, ...]
+    shape: tuple
     given: np.ndarray
     answer: np.ndarray
+
+
+def _noise(counts: np.ndarray, rates, rate_of: np.ndarray, answer: np.ndarray) -> Call:
+    return Call("noise", tuple(rates), (counts.shape, tuple(rate_of.tolist())), counts.copy(), answer)
+
+
+def _choice(selection: str, scored: Scored, rate: Fraction, answer: np.ndarray) -> Call:
+    """Record a choice as if every candidate stood alone: how they are bundled is the table's, and stays inside."""
+    shape = (tuple(scored.group_ends.tolist()), tuple(scored.stakes.tolist()))
+    return Call(selection, (rate,), shape, np.repeat(scored.scores, scored.copies), answer)
 
 
 class Recorder:
@@ -51,16 +65,21 @@ class Recorder:
     def __init__(self, seed: int) -> None:
         self._exact = Exact(SeededStream(seed))
         self.calls: list[Call] = []
+        self.lots_drawn: list[np.ndarray] = []
 
-    def add_noise(self, counts, rate):
-        answer = self._exact.add_noise(counts, rate)
-        self.calls.append(Call("noise", rate, [], counts.copy(), answer))
+    def add_noise(self, counts, rates, rate_of):
+        answer = self._exact.add_noise(counts, rates, rate_of)
+        self.calls.append(_noise(counts, rates, rate_of, answer))
         return answer
 
-    def choose(self, selection, scores, starts, rate):
-        answer = self._exact.choose(selection, scores, starts, rate)
-        self.calls.append(Call(selection, rate, starts.tolist(), scores.copy(), answer))
+    def choose(self, selection, scored, rate):
+        answer = self._exact.choose(selection, scored, rate)
+        self.calls.append(_choice(selection, scored, rate, answer))
         return answer
+
+    def lots(self, count):
+        self.lots_drawn.append(self._exact.lots(count))
+        return self.lots_drawn[-1]
 
 
 class Replayer:
@@ -68,66 +87,96 @@ class Replayer:
 
     secure = False
 
-    def __init__(self, calls: list[Call]) -> None:
-        self._waiting = list(calls)
+    def __init__(self, recorder: Recorder) -> None:
+        self._waiting, self._lots = list(recorder.calls), list(recorder.lots_drawn)
         self.calls: list[Call] = []
 
-    def _next(self, kind: str, rate: Fraction, starts: list[int], given: np.ndarray) -> np.ndarray:
+    def _next(self, asked: Call) -> np.ndarray:
         assert self._waiting, "the neighbour asks more rounds"
         recorded = self._waiting.pop(0)
-        assert (kind, rate, starts, given.shape) == (
-            recorded.kind,
-            recorded.rate,
-            recorded.starts,
-            recorded.given.shape,
-        ), "the neighbour asks another question"
-        self.calls.append(Call(kind, rate, starts, given.copy(), recorded.answer))
+        assert (asked.kind, asked.rates, asked.shape) == (recorded.kind, recorded.rates, recorded.shape), (
+            "the neighbour asks another question"
+        )
+        asked.answer = recorded.answer
+        self.calls.append(asked)
         return recorded.answer
 
-    def add_noise(self, counts, rate):
-        return self._next("noise", rate, [], counts)
+    def add_noise(self, counts, rates, rate_of):
+        return self._next(_noise(counts, rates, rate_of, np.empty(0)))
 
-    def choose(self, selection, scores, starts, rate):
-        return self._next(selection, rate, starts.tolist(), scores)
+    def choose(self, selection, scored, rate):
+        return self._next(_choice(selection, scored, rate, np.empty(0)))
+
+    def lots(self, count):
+        drawn = self._lots.pop(0)
+        assert len(drawn) == count, "the neighbour draws other lots"
+        return drawn
 
     def finish(self) -> None:
         assert not self._waiting, "the neighbour asks fewer rounds"
 
 
+def domain_of(schema: Schema) -> Domain:
+    return Domain(schema.shape, len(schema.classes))
+
+
 def run(method: Method, schema: Schema, engine: CountEngine, epsilon: Fraction, mechanisms) -> tuple[Draft, Purse]:
     purse = Purse(epsilon)
-    draft = method.publish(Meter(engine, purse, mechanisms), schema, method.plan(schema, epsilon))
+    draft = method.publish(Meter(engine, purse, mechanisms, domain_of(schema)), schema, method.plan(schema, epsilon))
     return draft, purse
+
+
+def same_partition(left: Partition, right: Partition) -> bool:
+    if isinstance(left, Tree) and isinstance(right, Tree):
+        return np.array_equal(left.boxes, right.boxes) and np.array_equal(left.parents, right.parents)
+    return left == right
 
 
 def compare(
     method: Method, schema: Schema, engine: CountEngine, neighbour: CountEngine, *, epsilon: Fraction, seed: int
 ) -> None:
-    """Fail unless the neighbour behaves alike and its inputs are within the declared sensitivities."""
+    """Fail unless the neighbour behaves alike and what its one record costs is what the debits say."""
     recorder = Recorder(seed)
     draft, purse = run(method, schema, engine, epsilon, recorder)
-    replayer = Replayer(recorder.calls)
+    replayer = Replayer(recorder)
     again, other = run(method, schema, neighbour, epsilon, replayer)
     replayer.finish()
     assert purse.debits == other.debits, "the neighbour pays otherwise"
     assert sum((debit.epsilon for debit in purse.debits), Fraction(0)) <= epsilon
-    assert (draft.partition, draft.steps) == (again.partition, again.steps)
+    assert same_partition(draft.partition, again.partition)
+    assert draft.steps == again.steps
     assert np.array_equal(draft.counts.counts, again.counts.counts)
     assert len(recorder.calls) == len(purse.debits)
+    lost = paid = Fraction(0)
     for debit, left, right in zip(purse.debits, recorder.calls, replayer.calls, strict=True):
-        within_declaration(debit, left, right)
+        loss = loss_of(debit, left, right)
+        lost, paid = lost + loss, paid + debit.epsilon
+        assert lost <= paid, f"{debit.label}: rounds cost more than their debits"
+        if isinstance(draft.partition, Grid):
+            assert loss <= debit.epsilon, f"{debit.label}: a round costs more than its debit"
 
 
-def within_declaration(debit: Debit, left: Call, right: Call) -> None:
-    """Fail if the two inputs are further apart than the debit pays for."""
+def loss_of(debit: Debit, left: Call, right: Call) -> Fraction:
+    """Give the most that the log probability of the answer can differ between the two inputs.
+
+    Noise of rate r on counts that differ by m in all: r m. A choice of rate r among scores that differ by at most m: 2
+    r m, or r m if all moved in one direction; only in the one group that the record belongs to.
+    """
     moved = right.given - left.given
     if left.kind == "noise":
-        assert np.abs(moved).sum() * left.rate <= debit.epsilon, f"{debit.label}: counts move too far"
-        return
-    score = SCORES[debit.mechanism.split("(")[1].rstrip(")")]()
+        rates = [left.rates[index] for index in left.shape[1]]
+        return sum((rate * int(np.abs(row).sum()) for rate, row in zip(rates, moved, strict=True)), Fraction(0))
+    score = SCORES[debit.mechanism.split("(")[1].split(")")[0]]
     assert np.abs(moved).max() <= debit.sensitivity / score.unit, f"{debit.label}: scores move too far"
-    one_direction = score.monotone and ((moved >= 0).all() or (moved <= 0).all())
-    sided = 1 if one_direction else 2
-    assert left.rate * sided * debit.sensitivity <= debit.epsilon * score.unit, f"{debit.label}: rate too high"
-    touched = [np.any(moved[lo:hi]) for lo, hi in zip(left.starts, left.starts[1:], strict=False)]
-    assert sum(touched) <= 1, f"{debit.label}: one record in two groups"
+    ends, stakes = left.shape
+    groups = [moved[lo:hi] for lo, hi in pairwise(ends)]
+    touched = [index for index, group in enumerate(groups) if group.any()]
+    assert len(touched) <= 1, f"{debit.label}: one record in two groups"
+    if not touched:
+        return Fraction(0)
+    group = groups[touched[0]]
+    one_direction = left.kind == "permute-and-flip" and ((group >= 0).all() or (group <= 0).all())
+    assert one_direction or not score.monotone or left.kind == "exponential", f"{debit.label}: not monotone"
+    declared = debit.sensitivity / score.unit
+    sided = 1 if score.monotone and left.kind == "permute-and-flip" else 2
+    return left.rates[0] * stakes[touched[0]] * sided * declared

@@ -12,7 +12,7 @@ import sfumato
 SOURCE = Path(sfumato.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-PUBLIC = {"errors", "exact", "taxonomy", "attributes", "schema", "partition"}
+PUBLIC = {"errors", "exact", "taxonomy", "attributes", "schema", "partition", "tree"}
 MAY_IMPORT = {
     "errors": set(),
     "exact": set(),
@@ -21,12 +21,13 @@ MAY_IMPORT = {
     "attributes": {"errors", "taxonomy"},
     "schema": {"errors", "exact", "taxonomy", "attributes"},
     "partition": {"errors"},
+    "tree": {"partition"},
     "privacy": PUBLIC | {"privacy"},
     "counts": PUBLIC | {"counts", "privacy"},
     "methods": PUBLIC
     | {"methods", "counts.meter", "counts.tally", "counts.choices"}
     | {"privacy.budget", "privacy.scores", "privacy.noisy"},
-    "release": PUBLIC | {"release", "storage", "privacy.budget", "privacy.ledger", "privacy.noisy"},
+    "release": PUBLIC | {"release", "io", "storage", "privacy.budget", "privacy.ledger", "privacy.noisy"},
     "io": PUBLIC | {"io"},
     "datasets": PUBLIC | {"io"},
     "account": PUBLIC | {"counts", "methods.base", "privacy", "release", "io", "storage"},
@@ -124,6 +125,7 @@ def test_public_names() -> None:
         "METHODS",
         "Account",
         "DiffGen",
+        "DiffMulti",
         "Estimate",
         "Release",
         "Schema",

@@ -2,101 +2,183 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sfumato.counts.choices import Candidates, Choices
+from sfumato.counts.choices import Choices, Ways
 from sfumato.counts.memory import MemoryEngine
+from sfumato.counts.scoring import score_choices
 from sfumato.counts.tally import Cells, Tally
 from sfumato.errors import PrivacyError
 from sfumato.partition import Grid
+from sfumato.privacy.score import Children
+from sfumato.privacy.scores import SCORES, Max, PenaltyLeft
+from sfumato.tree import Tree
 
 WHOLE = Tally(Grid.whole((4, 47)), 2, (0, 1))
 HALVES = Tally(Grid.whole((4, 47)).refine(0, (2,)), 2, (0, 1))
 
 
 def test_children_of_the_papers_first_specializations(paper_engine: MemoryEngine) -> None:
-    asked = Choices(WHOLE, (Candidates.join([Candidates.one(0, 0, (0, 2, 4)), Candidates.one(0, 1, (0, 22, 47))]),))
-    children = asked.child_counts(paper_engine.tally(WHOLE))
-    assert children.tolist() == [[2, 2], [2, 2], [4, 3], [0, 1]]
-    assert asked.child_starts.tolist() == [0, 2, 4]
+    asked = Choices.of(WHOLE, [Ways.join([Ways.one(0, 0, (0, 2, 4)), Ways.one(0, 1, (0, 22, 47))])])
+    scored = score_choices(asked, paper_engine.tally(WHOLE), Max(), np.ones(1, np.int64))
+    assert (scored.scores.tolist(), scored.copies.tolist(), scored.starts.tolist()) == ([4, 5], [1, 1], [0, 2])
 
 
 def test_children_inside_regions(paper_engine: MemoryEngine) -> None:
-    asked = Choices(HALVES, (Candidates.splits(0, 1, 19, 22), Candidates.splits(1, 1, 19, 22)))
-    professionals, artists = asked.child_counts(paper_engine.tally(HALVES)).reshape(2, 2, 2, 2).tolist()
-    assert professionals == [[[0, 0], [0, 1]], [[0, 1], [0, 0]]]
-    assert artists == [[[0, 1], [0, 0]], [[0, 1], [0, 0]]]
+    asked = Choices.of(HALVES, [Ways.splits(0, 1, 19, 22), Ways.splits(1, 1, 19, 22)])
+    scored = score_choices(asked, paper_engine.tally(HALVES), PenaltyLeft(), np.ones(2, np.int64))
+    narrow, wide = 0, 2 * 2**16 // 47
+    assert np.repeat(scored.scores, scored.copies).tolist() == [-wide, -wide, -narrow, -wide]
 
 
 def test_splits_are_all_points_of_the_declared_range() -> None:
-    ways = Candidates.splits(0, 1, 3, 7)
-    assert [ways[index].borders for index in range(len(ways))] == [(3, 4, 7), (3, 5, 7), (3, 6, 7)]
+    ways = Ways.splits(0, 1, 3, 7)
+    assert ways.candidates.tolist() == [3]
+    every = ways.pick(np.zeros(3, np.int64), np.arange(3))
+    assert [every[index].borders for index in range(3)] == [(3, 4, 7), (3, 5, 7), (3, 6, 7)]
 
 
-def test_where_keeps_whole_candidates() -> None:
-    ways = Candidates.join([Candidates.one(0, 0, (0, 1, 2, 4)), Candidates.splits(0, 1, 0, 3)])
-    kept = ways.where(np.array([True, False, True]))
-    assert [kept[index].borders for index in range(2)] == [(0, 1, 2, 4), (0, 2, 3)]
+def test_ways_are_taken_whole() -> None:
+    ways = Ways.join([Ways.one(0, 0, (0, 1, 2, 4)), Ways.splits(0, 1, 0, 3), Ways.one(0, 1, (0, 9, 12))])
+    kept = ways.take(np.array([True, False, True]))
+    assert [kept[index].borders for index in range(2)] == [(0, 1, 2, 4), (0, 9, 12)]
+    assert ways.take(np.array([2, 1]))[1].borders == (0, 3)
+
+
+def test_picks_count_the_candidates_of_their_group() -> None:
+    asked = Choices.of(
+        HALVES, [Ways.join([Ways.one(0, 0, (0, 1, 2)), Ways.splits(0, 1, 0, 5)]), Ways.splits(1, 1, 7, 9)]
+    )
+    assert asked.candidates == 1 + 4 + 1
+    first, last = asked.chosen(np.array([0, 0])), asked.chosen(np.array([4, 0]))
+    assert [first[0].borders, first[1].borders] == [(0, 1, 2), (7, 8, 9)]
+    assert [last[0].borders, last[1].borders] == [(0, 4, 5), (7, 8, 9)]
+
+
+TREE = Tree.whole((4, 9)).refine([0], [1], [0, 4, 9], [0, 3])
+every_way = st.one_of(
+    st.just(Ways.one(0, 0, (0, 2, 4))),
+    st.integers(0, 2).flatmap(lambda lo: st.integers(lo + 2, 4).map(lambda hi: Ways.splits(0, 1, lo, hi))),
+    st.integers(0, 2).map(lambda lo: Ways.splits(0, 0, lo, 4)),
+)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 2)), max_size=30),
+    ways=st.lists(every_way, min_size=1, max_size=4),
+    name=st.sampled_from(sorted(SCORES.keys() - {"balanced"})),
+)
+def test_runs_are_the_scores_of_every_single_candidate(rows: list, ways: list[Ways], name: str) -> None:
+    table = np.array(rows, np.uint8).reshape(len(rows), 3)
+    tally = Tally(TREE, 3, (0, 1))
+    counts = MemoryEngine([table[:, 0], table[:, 1]], table[:, 2]).tally(tally)
+    asked, score = Choices.of(tally, [Ways.join(ways)]), SCORES[name]()
+    scored = score_choices(asked, counts, score, np.ones(1, np.int64))
+    assert scored.group_ends[-1] == asked.candidates
+    expected = []
+    for pick in range(asked.candidates):
+        one = asked.chosen(np.array([pick]))[0]
+        inside = table[table[:, 1] < 4]
+        ranges = list(pairwise(one.borders))
+        children = [
+            np.bincount(inside[(inside[:, one.attribute] >= lo) & (inside[:, one.attribute] < hi), 2], minlength=3)
+            for lo, hi in ranges
+        ]
+        widths = np.array([hi - lo for lo, hi in ranges])
+        expected.append(
+            score.of(
+                Children(
+                    np.array(children),
+                    np.array([0, len(ranges)]),
+                    widths,
+                    TREE.shape[one.attribute],
+                    np.zeros(1, np.int64),
+                )
+            )[0]
+        )
+    assert np.repeat(scored.scores, scored.copies).tolist() == expected
 
 
 @pytest.mark.parametrize(
     "groups",
     [
-        (Candidates.splits(0, 1, 0, 22), Candidates.splits(0, 1, 22, 47)),
-        (Candidates.splits(0, 1, 0, 47), Candidates.splits(1, 0, 0, 4)),
+        (Ways.splits(0, 1, 0, 22), Ways.splits(0, 1, 22, 47)),
+        (Ways.splits(0, 1, 0, 47), Ways.splits(1, 0, 0, 4)),
         (
-            Candidates.join([Candidates.splits(0, 1, 0, 9), Candidates.splits(1, 1, 0, 9)]),
-            Candidates.splits(0, 1, 9, 12),
+            Ways.join([Ways.splits(0, 1, 0, 9), Ways.splits(1, 1, 0, 9)]),
+            Ways.splits(0, 1, 9, 12),
         ),
     ],
 )
-def test_disjoint_groups_pass(groups: tuple[Candidates, ...]) -> None:
-    Choices(HALVES, groups)
+def test_disjoint_groups_pass(groups: tuple[Ways, ...]) -> None:
+    Choices.of(HALVES, groups)
 
 
 @pytest.mark.parametrize(
     "groups",
     [
-        (Candidates.splits(0, 1, 0, 23), Candidates.splits(0, 1, 22, 47)),
-        (Candidates.splits(0, 1, 0, 47), Candidates.splits(0, 0, 0, 4)),
-        (Candidates.splits(0, 1, 0, 10), Candidates.splits(0, 1, 0, 10)),
+        (Ways.splits(0, 1, 0, 23), Ways.splits(0, 1, 22, 47)),
+        (Ways.splits(0, 1, 0, 47), Ways.splits(0, 0, 0, 4)),
+        (Ways.splits(0, 1, 0, 10), Ways.splits(0, 1, 0, 10)),
         (
-            Candidates.join([Candidates.splits(0, 1, 0, 9), Candidates.splits(0, 0, 0, 4)]),
-            Candidates.splits(0, 1, 9, 12),
+            Ways.join([Ways.splits(0, 1, 0, 9), Ways.splits(0, 0, 0, 4)]),
+            Ways.splits(0, 1, 9, 12),
         ),
-        (Candidates.splits(1, 1, 0, 4), Candidates.splits(0, 1, 2, 5), Candidates.splits(1, 1, 3, 5)),
+        (Ways.splits(1, 1, 0, 4), Ways.splits(0, 1, 2, 5), Ways.splits(1, 1, 3, 5)),
     ],
 )
-def test_groups_that_share_records_are_refused(groups: tuple[Candidates, ...]) -> None:
+def test_groups_that_share_records_are_refused(groups: tuple[Ways, ...]) -> None:
     with pytest.raises(PrivacyError, match="different records"):
-        Choices(HALVES, groups)
+        Choices.of(HALVES, groups)
 
 
 @pytest.mark.parametrize(
     "group",
     [
-        Candidates.one(0, 0, (0, 2, 5)),
-        Candidates.one(0, 0, (-1, 2, 4)),
-        Candidates.one(0, 0, (0, 2, 2)),
-        Candidates.one(0, 0, (0, 4)),
-        Candidates.one(1, 0, (0, 2, 4)),
+        Ways.one(0, 0, (0, 2, 5)),
+        Ways.one(0, 0, (-1, 2, 4)),
+        Ways.one(0, 0, (0, 2, 2)),
+        Ways.one(1, 0, (0, 2, 4)),
     ],
 )
-def test_candidates_that_the_tally_does_not_count_are_refused(group: Candidates) -> None:
+def test_candidates_that_the_tally_does_not_count_are_refused(group: Ways) -> None:
     with pytest.raises(PrivacyError, match="a range that the tally counts"):
-        Choices(WHOLE, (group,))
+        Choices.of(WHOLE, [group])
 
 
 def test_an_attribute_that_was_not_counted_is_refused() -> None:
     only_first = Tally(Grid.whole((4, 47)), 2, (0,))
     with pytest.raises(PrivacyError, match="a range that the tally counts"):
-        Choices(only_first, (Candidates.splits(0, 1, 0, 5),))
+        Choices.of(only_first, [Ways.splits(0, 1, 0, 5)])
     with pytest.raises(PrivacyError, match="an attribute that the tally counts"):
         Cells(only_first, 1)
 
 
-@pytest.mark.parametrize("groups", [(), (Candidates.join([]),)])
-def test_empty_groups_are_refused(groups: tuple[Candidates, ...]) -> None:
+@pytest.mark.parametrize("groups", [(), (Ways.join([]),), (Ways.splits(0, 0, 1, 2),)])
+def test_empty_groups_are_refused(groups: tuple[Ways, ...]) -> None:
     with pytest.raises(PrivacyError, match="must have a candidate"):
-        Choices(WHOLE, groups)
+        Choices.of(WHOLE, groups)
+
+
+@pytest.mark.parametrize(
+    ("borders", "starts", "groups"),
+    [
+        ([0, 2, 4, 3, 0, 1], [0, 3, 4, 6], [0, 2, 3]),
+        ([0, 2, 4, 0, 1], [0, 3, 3, 5], [0, 2, 3]),
+        ([0, 2, 4, 0, 2, 0, 2], [0, 3, 5], [0, 2, 3]),
+        ([0, 2, 4, 0, 2, 0, 2], [0, 3, 5, 7], [0, 2]),
+        ([0, 2, 4, 0, 2, 0, 2], [0, 3, 5, 7], [1, 2, 3]),
+        ([0, 2, 4, 0, 2, 0, 2, 9], [0, 3, 5, 7], [0, 2, 3]),
+    ],
+)
+def test_ways_without_borders_and_groups_without_ways_are_refused(borders: list, starts: list, groups: list) -> None:
+    """A way of one border has no children: its score would be that of its neighbour, in another place."""
+    ways = Ways(np.array([0, 0, 1]), np.zeros(3, np.int64), np.array(borders), np.array(starts))
+    with pytest.raises(PrivacyError, match="two borders or more"):
+        Choices(HALVES, ways, np.array(groups))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from replay import Purse, Recorder, run
+from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffGen, Schema
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
@@ -25,11 +25,11 @@ class Scripted(Recorder):
         super().__init__(0)
         self._picks = picks
 
-    def add_noise(self, counts, rate):  # noqa: ARG002
+    def add_noise(self, counts, rates, rate_of):  # noqa: ARG002
         return counts.copy()
 
-    def choose(self, selection, scores, starts, rate):  # noqa: ARG002
-        return np.array([self._picks.pop(0) for _ in starts[1:]])
+    def choose(self, selection, scored, rate):  # noqa: ARG002
+        return np.array([self._picks.pop(0) for _ in scored.starts[1:]])
 
 
 def test_example_3_of_the_paper(paper_schema: Schema, paper_engine: MemoryEngine) -> None:
@@ -159,6 +159,6 @@ def test_what_the_schema_does_not_allow_is_refused_in_the_plan(paper_schema: Sch
 
 def test_a_method_cannot_overdraw(paper_schema: Schema, paper_engine: MemoryEngine) -> None:
     method = DiffGen(specializations=3)
-    meter = Meter(paper_engine, Purse(Fraction(1, 2)), Recorder(0))
+    meter = Meter(paper_engine, Purse(Fraction(1, 2)), Recorder(0), domain_of(paper_schema))
     with pytest.raises(BudgetError):
         method.publish(meter, paper_schema, method.plan(paper_schema, Fraction(1)))

@@ -152,12 +152,15 @@ def test_the_system_gives_the_same_noise() -> None:
     assert fits(discrete_laplace(SystemStream(), Fraction(1, 3), 200_000), Fraction(1, 3))
 
 
-def test_noise_is_added_to_every_cell_of_any_shape() -> None:
-    counts = np.full((300, 20, 50), 10**15)
-    noisy = Exact(SeededStream(9)).add_noise(counts, Fraction(1, 5))
+def test_noise_is_added_to_every_cell_at_the_rate_of_its_row() -> None:
+    counts = np.full((6000, 100), 10**15)
+    rates, rate_of = (Fraction(1, 5), Fraction(2, 3)), np.arange(6000) % 2
+    noisy = Exact(SeededStream(9)).add_noise(counts, rates, rate_of)
     assert noisy.shape == counts.shape
     assert noisy.dtype == np.int64
-    assert fits((noisy - counts).ravel(), Fraction(1, 5))
+    for index, rate in enumerate(rates):
+        assert fits((noisy - counts)[rate_of == index].ravel(), rate)
+        assert not fits((noisy - counts)[rate_of != index].ravel(), rate)
 
 
 @pytest.mark.slow

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handmade import BOXES, assert_equal, box_releases, manifest_of, release_of
+from handmade import BOXES, RANGES, assert_equal, box_releases, leaf_weights, manifest_of, release_of, weight_by_hand
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError
 from sfumato.partition import Grid
@@ -29,57 +27,24 @@ from sfumato.release.projection import nonnegative
 # Counting.
 
 
-def shares_by_hand(release: Release, attribute: int) -> list[float]:
-    """Spread each part by its margin (projected to be non-negative, keeping its total) or evenly."""
-    shares: list[float] = []
-    for lo, hi in itertools.pairwise(release.partition.cuts[attribute]):
-        if attribute not in release.margins:
-            shares += [1 / (hi - lo)] * (hi - lo)
-            continue
-        margin = release.margins[attribute].counts[lo:hi].astype(float)
-        total = margin.sum()
-        if total <= 0:
-            shares += [1 / (hi - lo)] * (hi - lo)
-            continue
-        low, high = margin.min() - total, margin.max()
-        for _ in range(100):
-            middle = (low + high) / 2
-            low, high = (middle, high) if np.maximum(margin - middle, 0).sum() > total else (low, middle)
-        shares += (np.maximum(margin - low, 0) / total).tolist()
-    return shares
+# A margin of which the first part takes more, once the second part's negative counts are made up for.
+LOPSIDED = release_of(BOXES, ((0, 2, 6), (0, 4), (0, 3)), np.array([90, 30, 5, 5]), {0: np.array([9, 3, -1, -2, 4, 0])})
 
 
-def weight_of_regions(release: Release, box: dict[str, tuple[int, int]]) -> np.ndarray:
-    """Give the weight of every region and class in a box, leaf by leaf."""
-    names = list(BOXES.predictors)
-    shares = [shares_by_hand(release, attribute) for attribute in range(len(names))]
-    weights = np.zeros(release.counts.counts.shape)
-    lo_class, hi_class = box.get("class", (0, 2))
-    for region, ranges in enumerate(release.partition.boxes(0, release.groups)):
-        inside = 1.0
-        for attribute, (lo, hi) in enumerate(ranges):
-            left, right = box.get(names[attribute], (lo, hi))
-            inside *= sum(shares[attribute][leaf] for leaf in range(lo, hi) if left <= leaf < right)
-        weights[region, lo_class:hi_class] = inside
-    return weights
-
-
-RANGES = {name: st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted) for name in ("a", "b", "c", "class")}
-
-
-def leaf_weights(box: Mapping[str, tuple[int, int]]) -> dict[str, np.ndarray]:
-    sizes = {name: column.leaves for name, column in BOXES.attributes.items()}
-    return {name: np.array([float(lo <= leaf < hi) for leaf in range(sizes[name])]) for name, (lo, hi) in box.items()}
-
-
-@given(box_releases(), st.fixed_dictionaries({}, optional=RANGES))
+@given(box_releases(), RANGES)
+@example(LOPSIDED, {"a": (0, 1)})
 def test_a_count_is_the_sum_over_cells_of_their_share_inside(release: Release, box: dict) -> None:
     answer = release.count_weighted(leaf_weights(box))
-    weights = weight_of_regions(release, box)
+    weights = weight_by_hand(release, box)
     assert answer.value == pytest.approx((weights * release.counts.counts).sum(), abs=1e-6)
-    assert answer.stddev == pytest.approx(math.sqrt(release.counts.variance * (weights**2).sum()), abs=1e-6)
-    resolved = (weights * release.counts.counts)[(np.isclose(weights, 1) | np.isclose(weights, 0)).all(axis=1)].sum()
+    assert answer.stddev == pytest.approx(math.sqrt((release.counts.variances @ weights**2).sum()), abs=1e-6)
     if "class" not in box:
+        wanted = np.array(
+            [box.get(name, (0, leaves)) for name, leaves in zip(BOXES.predictors, BOXES.shape, strict=True)]
+        )
+        ranges = release.partition.boxes(0, release.groups)
+        inside = ((ranges[:, :, 0] >= wanted[:, 0]) & (ranges[:, :, 1] <= wanted[:, 1])).all(axis=1)
+        resolved = release.counts.counts[inside].sum()
         assert answer.assumed == pytest.approx(answer.value - resolved, abs=1e-6)
 
 
@@ -103,6 +68,20 @@ def test_everyone_is_the_noisy_total(release: Release) -> None:
 def test_what_is_counted_apart_adds_up(release: Release, bound: int) -> None:
     below, above = release.count(f"a < {bound}"), release.count(f"a >= {bound}")
     assert below.value + above.value == pytest.approx(release.total, abs=1e-6)
+
+
+def test_regions_with_different_noise_give_the_deviation_of_their_mixture() -> None:
+    grid = Grid(((0, 2, 6), (0, 2, 4), (0, 3)))
+    counts = Noisy(np.arange(8).reshape(4, 2), (Fraction(1), Fraction(1, 10)), np.array([0, 1, 1, 0]))
+    release = Release(BOXES, grid, counts, {}, manifest_of(BOXES, 8))
+    weights = weight_by_hand(release, {"a": (0, 4), "b": (2, 3)})
+    answer = release.count_weighted(leaf_weights({"a": (0, 4), "b": (2, 3)}))
+    assert answer.stddev == pytest.approx(math.sqrt((counts.variances @ weights**2).sum()))
+
+
+def test_a_contradiction_covers_nobody_and_assumes_nothing() -> None:
+    answer = release_of(BOXES, None, np.array([30, 60])).count("a < 3 and b = x and b = y")
+    assert (answer.value, answer.stddev, answer.assumed, answer.aligned) == (0, 0, 0, True)
 
 
 def test_the_papers_way_spreads_evenly() -> None:
@@ -132,10 +111,10 @@ def test_deviations_are_those_of_many_releases(condition: str) -> None:
     grid = Grid(((0, 2, 6), (0, 2, 4), (0, 3)))
     truth = np.arange(100, 108).reshape(4, 2)
     draws = truth + discrete_laplace(SeededStream(1), Fraction(1, 2), 8 * 1500).reshape(1500, 4, 2)
-    releases = [Release(BOXES, grid, Noisy(one, Fraction(1, 2)), {}, manifest_of(BOXES, 8)) for one in draws]
+    releases = [Release(BOXES, grid, Noisy.even(one, Fraction(1, 2)), {}, manifest_of(BOXES, 8)) for one in draws]
     answers = np.array([release.count(condition).value for release in releases])
     claimed = releases[0].count(condition).stddev
-    exact = Release(BOXES, grid, Noisy(truth, Fraction(1, 2)), {}, manifest_of(BOXES, 8)).count(condition).value
+    exact = Release(BOXES, grid, Noisy.even(truth, Fraction(1, 2)), {}, manifest_of(BOXES, 8)).count(condition).value
     assert answers.std() == pytest.approx(claimed, rel=0.12)
     assert answers.mean() == pytest.approx(exact, abs=5 * claimed / math.sqrt(1500))
     assert 0.92 < (np.abs(answers - exact) <= Z95 * claimed).mean() < 0.975

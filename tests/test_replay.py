@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay import Purse, Recorder, compare, run, within_declaration
-from sfumato import DiffGen, Schema
-from sfumato.counts.choices import Candidates, Choices
+from replay import Purse, Recorder, compare, domain_of, loss_of, run
+from sfumato import DiffGen, DiffMulti, Schema
+from sfumato.counts.choices import Choices, Ways
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
-from sfumato.methods.base import Draft
+from sfumato.methods.base import Draft, Method
 from sfumato.partition import Grid
+from sfumato.privacy.budget import GRAIN
 from sfumato.privacy.scores import Max
 
 SCHEMA = Schema.loads("""
@@ -39,6 +40,16 @@ VARIANTS = [
     DiffGen(specializations=4, max_cells=60),
     DiffGen.as_published(specializations=3),
     DiffGen.as_published(specializations=3, score="gain"),
+    DiffMulti(),
+    DiffMulti(score="max", distribution="even", specializations=7),
+    DiffMulti(score="deviation", margins=Fraction(0)),
+    DiffMulti(score="gain", depth=2),
+    DiffMulti(score="ncp"),
+    DiffMulti(score="discernibility", selection="exponential"),
+    DiffMulti(score="max", schedule="paper", depth=4),
+    DiffMulti.as_published(specializations=9),
+    DiffMulti.as_published(specializations=9, score="ncp"),
+    DiffMulti.as_published(specializations=9, score="discernibility"),
 ]
 
 rows = st.tuples(*(st.integers(0, size - 1) for size in SIZES))
@@ -52,7 +63,7 @@ def engine(records: list[tuple[int, ...]]) -> MemoryEngine:
 @pytest.mark.parametrize("method", VARIANTS, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(table=st.lists(rows, max_size=12), extra=rows, seed=st.integers(0, 2**20))
-def test_a_neighbour_behaves_alike(method: DiffGen, table: list, extra: tuple, seed: int) -> None:
+def test_a_neighbour_behaves_alike(method: Method, table: list, extra: tuple, seed: int) -> None:
     compare(method, SCHEMA, engine(table), engine([*table, extra]), epsilon=Fraction(3, 2), seed=seed)
     compare(method, SCHEMA, engine([*table, extra]), engine(table), epsilon=Fraction(3, 2), seed=seed)
 
@@ -70,14 +81,14 @@ class Peeking:
 
     def publish(self, meter: Meter, schema: Schema, schedule) -> Draft:  # noqa: ARG002
         whole = Tally(Grid.whole(schema.shape), len(schema.classes), (0, 1, 2))
-        true = meter._look(whole).by_region
-        ages = np.flatnonzero(meter._look(whole).by_leaf[1].sum(axis=(0, 2)))
+        true = meter._look(whole).by_place
+        ages = meter._look(whole).by_leaf[1].keys
         if self.mistake == "branches on an empty table" and true.sum() == 0:
             return Draft(whole.partition, meter.measure(Cells(whole), meter.left, "counts"))
         top = int(ages.max(initial=1)) + 1 if self.mistake == "stops splits at the largest value" else 14
-        split = Choices(whole, (Candidates.splits(0, 1, 0, max(top, 2)),))
-        pick = int(meter.select(split, Max(), Fraction(1, 4), "choice 1", "permute-and-flip")[0])
-        at = 7 if self.mistake == "takes the midpoint when few are left" and true.sum() <= 1 else pick + 1
+        split = Choices.of(whole, [Ways.splits(0, 1, 0, max(top, 2))])
+        chosen = int(meter.select(split, Max(), Fraction(1, 4), "choice 1", "permute-and-flip").borders[1])
+        at = 7 if self.mistake == "takes the midpoint when few are left" and true.sum() <= 1 else chosen
         grid = whole.partition.refine(1, (at,))
         return Draft(grid, meter.measure(Cells(Tally(grid, 3)), meter.left, "counts"))
 
@@ -105,8 +116,9 @@ def compare_small_tables(mistake: str) -> None:
 class Cheap(Meter):
     """A meter that debits less than it uses."""
 
-    def _pay(self, debit):
-        super()._pay(type(debit)(debit.label, debit.mechanism, debit.epsilon / 2, debit.sensitivity, debit.cells))
+    def _price(self, tally, places, spend):
+        price = super()._price(tally, places, spend)
+        return replace(price, unit=price.unit * 2)
 
 
 class Doubled(MemoryEngine):
@@ -114,24 +126,24 @@ class Doubled(MemoryEngine):
 
     def tally(self, tally):
         counts = super().tally(tally)
-        return type(counts)(counts.by_region * 2, {key: value * 2 for key, value in counts.by_leaf.items()})
+        doubled = {key: replace(one, counts=one.counts * 2) for key, one in counts.by_leaf.items()}
+        return type(counts)(counts.by_place * 2, doubled)
 
 
-def test_a_debit_smaller_than_the_noise_is_caught() -> None:
-    method, epsilon = DiffGen(specializations=2), Fraction(1)
-    left, right = Recorder(1), Recorder(1)
-    purse = Purse(2 * epsilon)
-    method.publish(Cheap(engine([]), purse, left), SCHEMA, method.plan(SCHEMA, epsilon))
-    method.publish(Cheap(engine([(0, 0, 0, 0)]), Purse(2 * epsilon), right), SCHEMA, method.plan(SCHEMA, epsilon))
-    debit, one, two = purse.debits[0], left.calls[0], right.calls[0]
-    with pytest.raises(AssertionError, match="rate too high"):
-        within_declaration(debit, one, two)
+@pytest.mark.parametrize("method", [DiffGen(specializations=2), DiffMulti()], ids=str)
+def test_a_debit_smaller_than_the_noise_is_caught(method: Method) -> None:
+    left, right, purse = Recorder(1), Recorder(1), Purse(Fraction(1))
+    schedule = method.plan(SCHEMA, Fraction(1))
+    method.publish(Cheap(engine([]), purse, left, domain_of(SCHEMA)), SCHEMA, schedule)
+    method.publish(Cheap(engine([(0, 0, 0, 0)]), Purse(Fraction(1)), right, domain_of(SCHEMA)), SCHEMA, schedule)
+    debit, one, two = purse.debits[-1], left.calls[-1], right.calls[-1]
+    assert loss_of(debit, one, two) > debit.epsilon
 
 
 def test_a_doubled_count_is_caught() -> None:
     columns = [np.zeros(1, np.uint8)] * 3
     twice = Doubled(columns, np.zeros(1, np.uint8))
-    with pytest.raises(AssertionError, match="move too far"):
+    with pytest.raises(AssertionError, match="costs more than its debit"):
         compare(DiffGen(specializations=2), SCHEMA, engine([]), twice, epsilon=Fraction(1), seed=1)
 
 
@@ -139,4 +151,5 @@ def test_every_variant_spends_no_more_than_epsilon_and_leftover_spends_all() -> 
     for method in VARIANTS:
         _, purse = run(method, SCHEMA, engine([(0, 0, 0, 0)] * 50), Fraction(2, 3), Recorder(3))
         spent = sum((debit.epsilon for debit in purse.debits), Fraction(0))
-        assert spent == Fraction(2, 3) if method.leftover else spent <= Fraction(2, 3)
+        all_of_it = method.leftover if isinstance(method, DiffGen) else True
+        assert Fraction(2, 3) - spent < 2 * GRAIN if all_of_it else spent <= Fraction(2, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, permutations, product
@@ -12,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from sfumato.privacy import selection as selection_module
 from sfumato.privacy.mechanisms import CHOOSERS, Exact
-from sfumato.privacy.selection import exponential, permute_and_flip
+from sfumato.privacy.selection import Scored, exponential, permute_and_flip
 from sfumato.privacy.stream import SeededStream
 
 FAR_OUT = 1e-9
@@ -44,9 +46,9 @@ def softmax(scores: tuple[int, ...], rate: Fraction) -> tuple[float, ...]:
 EXACT = {"permute-and-flip": permuted_and_flipped, "exponential": softmax}
 
 
-def repeated(scores: tuple[int, ...], times: int = REPEATS) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def repeated(scores: tuple[int, ...], times: int = REPEATS) -> Scored:
     """Lay the same group out many times."""
-    return np.tile(np.array(scores, np.int64), times), np.arange(times + 1) * len(scores)
+    return Scored.alone(np.tile(np.array(scores, np.int64), times), np.arange(times + 1) * len(scores))
 
 
 def fits(choices: NDArray[np.int64], shares: tuple[float, ...]) -> bool:
@@ -81,7 +83,7 @@ def worst_loss(rate: Fraction, shifts: list[tuple[int, ...]], highest: int) -> f
 @pytest.mark.parametrize("rate", RATES, ids=str)
 @pytest.mark.parametrize("scores", GROUPS, ids=str)
 def test_choices_have_the_enumerated_distribution(scores: tuple[int, ...], rate: Fraction, selection: str) -> None:
-    choices = CHOOSERS[selection](SeededStream(1), *repeated(scores), rate)
+    choices = CHOOSERS[selection](SeededStream(1), repeated(scores), rate)
     assert fits(choices, EXACT[selection](scores, rate))
 
 
@@ -90,16 +92,16 @@ def test_choices_have_the_enumerated_distribution(scores: tuple[int, ...], rate:
 @pytest.mark.parametrize("wrong", [Fraction(4, 5), Fraction(5, 4)], ids=["0.8", "1.25"])
 @pytest.mark.parametrize("scores", [(5, 4, 2), (0, 1, 2, 3)], ids=str)
 def test_choices_at_a_wrong_rate_are_rejected(scores: tuple[int, ...], wrong: Fraction, selection: str) -> None:
-    choices = CHOOSERS[selection](SeededStream(2), *repeated(scores), wrong)
+    choices = CHOOSERS[selection](SeededStream(2), repeated(scores), wrong)
     assert not fits(choices, EXACT[selection](scores, Fraction(1)))
 
 
 def test_the_two_mechanisms_are_told_apart() -> None:
     scores = (5, 4, 2)
     assert not fits(
-        exponential(SeededStream(3), *repeated(scores), Fraction(1)), permuted_and_flipped(scores, Fraction(1))
+        exponential(SeededStream(3), repeated(scores), Fraction(1)), permuted_and_flipped(scores, Fraction(1))
     )
-    assert not fits(permute_and_flip(SeededStream(3), *repeated(scores), Fraction(1)), softmax(scores, Fraction(1)))
+    assert not fits(permute_and_flip(SeededStream(3), repeated(scores), Fraction(1)), softmax(scores, Fraction(1)))
 
 
 @pytest.mark.parametrize("scores", GROUPS, ids=str)
@@ -114,7 +116,9 @@ def test_unequal_groups_side_by_side_keep_their_own_distributions(selection: str
     groups = [(1, 0), (2, 2, 0), (5,), (0, 1, 2, 3), (100, 99)]
     scores = np.tile(np.concatenate(groups), REPEATS)
     starts = np.concatenate(([0], np.cumsum(np.tile([len(group) for group in groups], REPEATS))))
-    choices = CHOOSERS[selection](SeededStream(4), scores, starts, Fraction(1)).reshape(REPEATS, len(groups))
+    choices = CHOOSERS[selection](SeededStream(4), Scored.alone(scores, starts), Fraction(1)).reshape(
+        REPEATS, len(groups)
+    )
     for column, group in zip(choices.T, groups, strict=True):
         assert fits(column, EXACT[selection](group, Fraction(1)))
 
@@ -122,20 +126,22 @@ def test_unequal_groups_side_by_side_keep_their_own_distributions(selection: str
 @pytest.mark.parametrize("selection", CHOOSERS)
 def test_neighbouring_groups_choose_independently(selection: str) -> None:
     scores = (1, 0, 0)
-    choices = CHOOSERS[selection](SeededStream(5), *repeated(scores, 2 * REPEATS), Fraction(1)).reshape(-1, 2)
+    choices = CHOOSERS[selection](SeededStream(5), repeated(scores, 2 * REPEATS), Fraction(1)).reshape(-1, 2)
     single = np.array(EXACT[selection](scores, Fraction(1)))
     assert fits(choices[:, 0] * 3 + choices[:, 1], tuple(np.outer(single, single).ravel()))
 
 
 @pytest.mark.parametrize("selection", CHOOSERS)
 def test_a_single_candidate_is_chosen(selection: str) -> None:
-    assert not CHOOSERS[selection](SeededStream(6), np.arange(1000) - 500, np.arange(1001), Fraction(1)).any()
+    assert not CHOOSERS[selection](
+        SeededStream(6), Scored.alone(np.arange(1000) - 500, np.arange(1001)), Fraction(1)
+    ).any()
 
 
 @pytest.mark.parametrize("selection", CHOOSERS)
 def test_no_group_gives_no_choice(selection: str) -> None:
     empty = np.array([], np.int64)
-    assert CHOOSERS[selection](SeededStream(7), empty, np.array([0]), Fraction(1)).shape == (0,)
+    assert CHOOSERS[selection](SeededStream(7), Scored.alone(empty, np.array([0])), Fraction(1)).shape == (0,)
 
 
 @pytest.mark.parametrize("selection", CHOOSERS)
@@ -143,36 +149,33 @@ def test_no_group_gives_no_choice(selection: str) -> None:
 def test_only_deficits_matter_however_large_the_scores(level: int, selection: str) -> None:
     scores = (5, 4, 2)
     raised = np.tile(np.array(scores, np.int64) + level, REPEATS)
-    choices = CHOOSERS[selection](SeededStream(8), raised, np.arange(REPEATS + 1) * 3, Fraction(1))
+    choices = CHOOSERS[selection](SeededStream(8), Scored.alone(raised, np.arange(REPEATS + 1) * 3), Fraction(1))
     assert fits(choices, EXACT[selection](scores, Fraction(1)))
 
 
 @pytest.mark.parametrize("selection", CHOOSERS)
 @pytest.mark.parametrize("rate", [Fraction(2**40 - 1, 2**10), Fraction(2**39 + 1, 2**40 - 87)], ids=str)
 def test_hopeless_candidates_are_not_chosen_when_products_leave_64_bits(rate: Fraction, selection: str) -> None:
-    scores, starts = repeated((0, 2**31, -(2**31)), 1000)
-    assert set(CHOOSERS[selection](SeededStream(9), scores, starts, rate)) == {1}
+    assert set(CHOOSERS[selection](SeededStream(9), repeated((0, 2**31, -(2**31)), 1000), rate)) == {1}
 
 
 @pytest.mark.parametrize("selection", CHOOSERS)
 def test_a_hopeless_candidate_does_not_disturb_the_others(selection: str) -> None:
     rate = Fraction(2**39 + 1, 2**40)
-    choices = CHOOSERS[selection](SeededStream(11), *repeated((0, -1, -(2**50)), 20_000), rate)
+    choices = CHOOSERS[selection](SeededStream(11), repeated((0, -1, -(2**50)), 20_000), rate)
     assert fits(choices, (*EXACT[selection]((0, -1), rate), 0.0))
 
 
 @pytest.mark.parametrize("selection", CHOOSERS)
 def test_the_mechanism_object_chooses_by_name(selection: str) -> None:
-    scores, starts = repeated((2, 1, 0), 100)
-    named = Exact(SeededStream(12)).choose(selection, scores, starts, Fraction(1))
-    assert (named == CHOOSERS[selection](SeededStream(12), scores, starts, Fraction(1))).all()
+    scored = repeated((2, 1, 0), 100)
+    named = Exact(SeededStream(12)).choose(selection, scored, Fraction(1))
+    assert (named == CHOOSERS[selection](SeededStream(12), scored, Fraction(1))).all()
 
 
 def test_a_large_group_chooses_among_its_equals() -> None:
-    scores = np.zeros(50_000, np.int64)
-    chosen = [
-        int(permute_and_flip(SeededStream(seed), scores, np.array([0, 50_000]), Fraction(1))[0]) for seed in range(20)
-    ]
+    scored = Scored.alone(np.zeros(50_000, np.int64), np.array([0, 50_000]))
+    chosen = [int(permute_and_flip(SeededStream(seed), scored, Fraction(1))[0]) for seed in range(20)]
     assert max(chosen) < 50_000
     assert len(set(chosen)) > 10
 
@@ -211,5 +214,48 @@ def test_the_monotone_bound_is_nearly_attained(epsilon: Fraction) -> None:
 
 def test_groups_are_laid_out_by_their_starts() -> None:
     scores, starts = np.array([0, 900, 0, 0, 900, 900, 0]), np.array([0, 2, 5, 7])
-    assert permute_and_flip(SeededStream(13), scores, starts, Fraction(1)).tolist() == [1, 2, 0]
+    assert permute_and_flip(SeededStream(13), Scored.alone(scores, starts), Fraction(1)).tolist() == [1, 2, 0]
     assert all(low < high for low, high in pairwise(starts))
+
+
+COPIED = [((5, 4, 2), (1, 3, 2)), ((0, 1), (4, 1)), ((3, 3), (2, 2)), ((0, 9), (5, 1))]
+
+
+@pytest.mark.parametrize("selection", CHOOSERS)
+@pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 5)], ids=str)
+@pytest.mark.parametrize(("scores", "copies"), COPIED, ids=str)
+def test_copies_are_chosen_as_if_each_stood_alone(
+    scores: tuple[int, ...], copies: tuple[int, ...], rate: Fraction, selection: str
+) -> None:
+    scored = Scored(
+        np.tile(np.array(scores, np.int64), REPEATS),
+        np.tile(np.array(copies, np.int64), REPEATS),
+        np.arange(REPEATS + 1) * len(scores),
+        np.ones(REPEATS, np.int64),
+    )
+    choices = CHOOSERS[selection](SeededStream(14), scored, rate)
+    assert fits(choices, EXACT[selection](tuple(np.repeat(scores, copies).tolist()), rate))
+
+
+@pytest.mark.parametrize("tries", [1, 2, 5])
+def test_the_first_tries_do_not_change_the_distribution(tries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection_module, "TRIES", tries)
+    scores = (3, 2, 0, 0, 0, 0)
+    assert fits(
+        permute_and_flip(SeededStream(15), repeated(scores), Fraction(1)), permuted_and_flipped(scores, Fraction(1))
+    )
+
+
+@pytest.mark.parametrize("selection", CHOOSERS)
+def test_groups_choose_at_their_own_stakes(selection: str) -> None:
+    scored = replace(repeated((5, 4, 2), 2 * REPEATS), stakes=np.tile([1, 3], REPEATS))
+    choices = CHOOSERS[selection](SeededStream(16), scored, Fraction(1, 3)).reshape(-1, 2)
+    for column, rate in zip(choices.T, (Fraction(1, 3), Fraction(1)), strict=True):
+        assert fits(column, EXACT[selection]((5, 4, 2), rate))
+
+
+@pytest.mark.parametrize("selection", CHOOSERS)
+def test_stakes_beyond_64_bits_are_exact(selection: str) -> None:
+    scored = replace(repeated((2**40, 2**40 - 1, 0), 20_000), stakes=np.full(20_000, 2**40))
+    choices = CHOOSERS[selection](SeededStream(17), scored, Fraction(1, 2**40))
+    assert fits(choices, (*EXACT[selection]((1, 0), Fraction(1)), 0.0))

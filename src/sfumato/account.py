@@ -18,6 +18,7 @@ import numpy as np
 
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
+from sfumato.counts.tally import Domain
 from sfumato.errors import LedgerError, SchemaError
 from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
@@ -101,7 +102,9 @@ class Account:
             coded = encode(open_table(table), self.schema)
             refuse_misfits(coded)
             with self._paying(method, budget, mechanisms) as payer:
-                meter = Meter(engine_of(coded, self.schema), payer, mechanisms, lambda debit: report(debit.label))
+                domain = Domain(self.schema.shape, len(self.schema.classes))
+                engine = engine_of(coded, self.schema)
+                meter = Meter(engine, payer, mechanisms, domain, lambda debit: report(debit.label))
                 draft = method.publish(meter, self.schema, schedule)
                 release = self._seal(draft, method, meter.debits, payer.id, mechanisms)
                 if staging:
@@ -143,7 +146,7 @@ class Account:
             schema_digest=self.schema.digest,
             steps=draft.steps,
         )
-        return Release(self.schema, draft.partition, draft.counts, draft.margins, manifest)
+        return Release(self.schema, draft.partition, draft.counts, draft.margins, manifest, draft.earlier)
 
 
 def refuse_unconfirmed(schema: Schema) -> None:

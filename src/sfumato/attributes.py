@@ -202,22 +202,22 @@ class Numeric(Attribute):
         """Whether the values are days."""
         return isinstance(self.lower, datetime.date)
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """Whether the grid lies on whole numbers (or days), so that values do, too."""
         return self.origin.denominator == 1 and self.width.denominator == 1
 
-    @property
+    @cached_property
     def origin(self) -> Fraction:
         """Where the first cell begins, as a number (days since 1970 for dates)."""
         return _exact(self.lower)
 
-    @property
+    @cached_property
     def width(self) -> Fraction:
         """How wide a cell is, unless a point or the end cuts it."""
         return _exact(self.step)
 
-    @property
+    @cached_property
     def end(self) -> Fraction:
         """Where the last cell ends: after `upper` on whole grids, at `upper` (which it includes) on others."""
         last = _exact(self.upper)

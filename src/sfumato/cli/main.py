@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ from sfumato import holder
 from sfumato.account import Account
 from sfumato.cli.account import account
 from sfumato.cli.data import find_data
+from sfumato.cli.methods import make_method, method_options
 from sfumato.cli.recipients import inspect, query, records, sample
 from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy
 from sfumato.errors import MethodError
-from sfumato.methods import DiffGen
 from sfumato.privacy.budget import Schedule, epsilon_of
 from sfumato.release.release import Release
 from sfumato.schema import Schema
@@ -103,34 +102,17 @@ def _check_text(fit: holder.Fit) -> str:
     return "\n".join(lines)
 
 
+PUBLISHING = {"method", "epsilon", "as_published", "target", "out", "dry_run", "unsafe_seed"}
+"""The options of publish that are not a method's parameters."""
+
+
 @main.command()
 @click.argument("data", type=click.Path())
 @click.option("--method", type=click.Choice(list(sfumato.METHODS)), default="diffgen", show_default=True)
 @click.option("--epsilon", required=True, help="The privacy budget to spend, such as 1, 0.5 or 1/3.")
-@click.option("--specializations", default="10", show_default=True, help="How many values to specialize, or auto.")
-@click.option("--score", default="deviation", show_default=True, help="Or max, gain (the paper's), weighted-gain.")
+@method_options
 @click.option(
-    "--rows",
-    default=1_000_000,
-    show_default=True,
-    help="For weighted-gain: the publicly known order of magnitude.",
-)
-@click.option(
-    "--choice",
-    default="joint",
-    show_default=True,
-    help="Choose value and split point jointly, or separately (the paper).",
-)
-@click.option("--selection", default="permute-and-flip", show_default=True, help="Or exponential (the paper).")
-@click.option(
-    "--margins", default="0.2", show_default=True, help="Share of epsilon for one-way margins; 0 is the paper's way."
-)
-@click.option("--growth", default="0.5", show_default=True, help="Share of the rest for choosing specializations.")
-@click.option(
-    "--as-published", is_flag=True, help="Exactly the paper's method; only --specializations and --score count."
-)
-@click.option(
-    "--max-cells", default=10_000_000, show_default=True, help="Never make more groups times classes than this."
+    "--as-published", is_flag=True, help="Exactly the paper's method; only its --specializations and --score."
 )
 @click.option("--target", help="The class attribute [default: the schema's].")
 @schema_option
@@ -147,7 +129,8 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     schema = source.schema()
     if options["target"]:
         schema = schema.with_target(options["target"])
-    method = _method(options)
+    given = {key: value for key, value in options.items() if key not in PUBLISHING}
+    method = make_method(options["method"], given, as_published=options["as_published"])
     epsilon = epsilon_of(options["epsilon"])
     if options["dry_run"]:
         schedule = method.plan(schema, epsilon)
@@ -162,12 +145,6 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
             source.table, method, epsilon, out=options["out"], unsafe_seed=options["unsafe_seed"], watch=watch
         )
     show.result(_published_plain(release, options["out"]), _published_text(release, options["out"]))
-
-
-def _method(options: dict[str, Any]) -> DiffGen:
-    if options["as_published"]:
-        return DiffGen.as_published(specializations=options["specializations"], score=options["score"])
-    return DiffGen(**{one.name: options[one.name] for one in fields(DiffGen) if one.name in options})
 
 
 def _schedule_text(schedule: Schedule) -> str:

@@ -38,7 +38,8 @@ def _inspect_text(release: Release, folder: str) -> str:
     manifest = release.manifest
     rows = [(one.label, one.mechanism, f"{one.cells:,}", f"{float(one.epsilon):.5f}") for one in manifest.debits]
     rows.append(("total", "", "", f"{float(manifest.epsilon):.5f}"))
-    names = [name for name, parts in zip(release.schema.predictors, release.partition.parts, strict=True) if parts > 1]
+    predictors = list(release.schema.predictors)
+    names = [predictors[attribute] for attribute in release.partition.split_attributes]
     blocks = [
         manifest.guarantee,
         "Budget\n" + table(rows, ("round", "mechanism", "cells", "epsilon"), (2, 3)),

@@ -1,8 +1,8 @@
 """Questions about a table in public terms: which specialization to choose.
 
-Candidates come by the thousand, so they are arrays: candidate i divides, in region `regions[i]`, a range of attribute
-`attributes[i]` at the borders `borders[starts[i]:starts[i + 1]]`, outer ones included. Groups of them are chosen from
-side by side, and a group must not share records with another: that is checked here, because the price depends on it.
+Candidates come by the million, so they are arrays of ways, and one way may stand for all splits of a range. Groups of
+ways are chosen from side by side, and a group must not share records with another: that is checked here, because the
+price depends on it.
 """
 
 from __future__ import annotations
@@ -14,167 +14,227 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counts.tally import BLAME, Counts, Tally
+from sfumato.counts.tally import BLAME, Tally
 from sfumato.errors import PrivacyError
+from sfumato.tree import Tree
 
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Specialization:
-    """One candidate: inside one region, one attribute's range, divided at these borders (outer ones included)."""
+    """One candidate: inside one place, one attribute's range, divided at these borders (outer ones included)."""
 
-    region: int
+    place: int
     attribute: int
     borders: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
-    """A batch of specializations.
+class Ways:
+    """Ways to specialize: way i concerns attribute `attributes[i]` in place `places[i]`.
 
-    >>> ways = Candidates.join([Candidates.one(0, 1, (0, 2, 4)), Candidates.splits(0, 2, 3, 6)])
-    >>> len(ways), ways[2]
-    (3, Specialization(region=0, attribute=2, borders=(3, 5, 6)))
+    Its borders `borders[starts[i]:starts[i + 1]]`, outer ones included, are one candidate; outer borders alone stand
+    for every split of their range in two: at each grid point of the declared range, whatever the data.
+
+    >>> ways = Ways.join([Ways.one(0, 1, (0, 2, 4)), Ways.splits(0, 2, 3, 6)])
+    >>> ways.candidates.tolist(), ways.pick(np.array([0, 1]), np.array([0, 1]))[1]
+    ([1, 2], Specialization(place=0, attribute=2, borders=(3, 5, 6)))
     """
 
-    regions: Integers
+    places: Integers
     attributes: Integers
     borders: Integers
     starts: Integers
 
+    def __post_init__(self) -> None:
+        """Keep them as they are now."""
+        for array in (self.places, self.attributes, self.borders, self.starts):
+            array.setflags(write=False)
+
     @classmethod
-    def one(cls, region: int, attribute: int, borders: Sequence[int]) -> Candidates:
+    def one(cls, place: int, attribute: int, borders: Sequence[int]) -> Ways:
         """Give the single candidate that draws these borders."""
-        return cls(np.array([region]), np.array([attribute]), np.array(borders), np.array([0, len(borders)]))
+        return cls(np.array([place]), np.array([attribute]), np.array(borders), np.array([0, len(borders)]))
 
     @classmethod
-    def splits(cls, region: int, attribute: int, lo: int, hi: int) -> Candidates:
-        """Give every way to split a range in two: at each grid point of the declared range, whatever the data."""
-        at = np.arange(lo + 1, hi)
-        borders = np.stack([np.full_like(at, lo), at, np.full_like(at, hi)], axis=1).ravel()
-        return cls(np.full_like(at, region), np.full_like(at, attribute), borders, np.arange(len(at) + 1) * 3)
+    def splits(cls, place: int, attribute: int, lo: int, hi: int) -> Ways:
+        """Give every way to split a range in two."""
+        return cls.one(place, attribute, (lo, hi))
 
     @classmethod
-    def join(cls, batches: Sequence[Candidates]) -> Candidates:
+    def join(cls, batches: Sequence[Ways]) -> Ways:
         """Put batches one after the other."""
-        if not batches:
-            none = np.empty(0, np.int64)
-            return cls(none, none, none, np.zeros(1, np.int64))
-        widths = np.concatenate([np.diff(batch.starts) for batch in batches])
+        none = np.empty(0, np.int64)
         return cls(
-            np.concatenate([batch.regions for batch in batches]),
-            np.concatenate([batch.attributes for batch in batches]),
-            np.concatenate([batch.borders for batch in batches]),
-            starts_of(widths),
+            np.concatenate([none, *(batch.places for batch in batches)]),
+            np.concatenate([none, *(batch.attributes for batch in batches)]),
+            np.concatenate([none, *(batch.borders for batch in batches)]),
+            starts_of(np.concatenate([none, *(np.diff(batch.starts) for batch in batches)])),
         )
 
     def __len__(self) -> int:
-        """Count the candidates."""
-        return len(self.regions)
+        """Count the ways."""
+        return len(self.places)
 
     def __getitem__(self, index: int) -> Specialization:
         """Take one out."""
         borders = self.borders[self.starts[index] : self.starts[index + 1]]
-        return Specialization(int(self.regions[index]), int(self.attributes[index]), tuple(borders.tolist()))
+        return Specialization(int(self.places[index]), int(self.attributes[index]), tuple(borders.tolist()))
+
+    @cached_property
+    def lows(self) -> Integers:
+        """Where the range of each way begins."""
+        return self.borders[self.starts[:-1]]
+
+    @cached_property
+    def highs(self) -> Integers:
+        """Where it ends."""
+        return self.borders[self.starts[1:] - 1]
+
+    @cached_property
+    def is_split(self) -> NDArray[np.bool_]:
+        """Whether a way stands for every split of its range."""
+        return np.asarray(np.diff(self.starts) == 2)
 
     @property
     def children(self) -> Integers:
-        """How many children each candidate has."""
-        return np.diff(self.starts) - 1
+        """How many children each candidate of a way has."""
+        return np.where(self.is_split, 2, np.diff(self.starts) - 1)
 
-    @property
-    def outer(self) -> tuple[Integers, Integers]:
-        """The range that each candidate divides."""
-        return self.borders[self.starts[:-1]], self.borders[self.starts[1:] - 1]
+    @cached_property
+    def candidates(self) -> Integers:
+        """How many candidates each way stands for: public, from the declared ranges."""
+        return np.where(self.is_split, self.highs - self.lows - 1, 1)
 
-    def where(self, kept: NDArray[np.bool_]) -> Candidates:
-        """Keep some of them."""
-        widths = np.diff(self.starts)
-        return Candidates(
-            self.regions[kept], self.attributes[kept], self.borders[np.repeat(kept, widths)], starts_of(widths[kept])
+    def take(self, ways: Integers | NDArray[np.bool_]) -> Ways:
+        """Keep some, in this order."""
+        chosen = np.arange(len(self))[ways]
+        widths = np.diff(self.starts)[chosen]
+        starts = starts_of(widths)
+        inside = np.arange(starts[-1]) - np.repeat(starts[:-1], widths)
+        return Ways(
+            self.places[chosen],
+            self.attributes[chosen],
+            self.borders[np.repeat(self.starts[chosen], widths) + inside],
+            starts,
         )
+
+    def pick(self, ways: Integers, offsets: Integers) -> Ways:
+        """Give single candidates: of each named way the one at its offset."""
+        picked = self.take(ways)
+        at = picked.lows + 1 + offsets
+        borders = np.insert(picked.borders, picked.starts[1:][picked.is_split] - 1, at[picked.is_split])
+        return Ways(picked.places, picked.attributes, borders, starts_of(np.diff(picked.starts) + picked.is_split))
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Groups of candidates on the counts of one tally, one of each group to be chosen.
+    """Groups of ways on the counts of one tally, one candidate of each group to be chosen.
 
     Candidates of one group may overlap: that is one choice. Different groups must concern different records, so that
-    all are paid with one debit (parallel composition): they lie in different regions, or in disjoint ranges of one
-    attribute.
+    all are paid with one debit (parallel composition): they lie in different places, or in disjoint ranges of one
+    attribute. Group g has the ways `group_starts[g]` to `group_starts[g + 1]`.
     """
 
     tally: Tally
-    groups: tuple[Candidates, ...]
+    ways: Ways
+    group_starts: Integers
+
+    @classmethod
+    def of(cls, tally: Tally, groups: Sequence[Ways]) -> Choices:
+        """Choose from groups given one by one."""
+        return cls(tally, Ways.join(groups), starts_of(np.array([len(group) for group in groups], np.int64)))
+
+    @classmethod
+    def by_place(cls, tally: Tally, ways: Ways) -> Choices:
+        """Choose once in every place that has a way; ways are in the order of their places."""
+        first = np.flatnonzero(np.diff(ways.places, prepend=-1))
+        return cls(tally, ways, np.append(first, len(ways)))
 
     def __post_init__(self) -> None:
         """Refuse groups that are empty, share records, or ask for what the tally does not count."""
-        if not self.groups or not all(len(group) for group in self.groups):
+        if not self._well_formed():
+            raise PrivacyError("ways must have two borders or more each, and groups must be made of whole ways", BLAME)
+        if self.groups < 1 or not (np.diff(self.group_starts) > 0).all() or not (self.ways.candidates > 0).all():
             raise PrivacyError("every group must have a candidate", BLAME)
         if not self._countable():
             raise PrivacyError("a candidate must divide a range that the tally counts", BLAME)
         if not self._disjoint():
             raise PrivacyError("groups of candidates must concern different records", BLAME)
 
-    @cached_property
-    def candidates(self) -> Candidates:
-        """All groups' candidates, one after the other."""
-        return Candidates.join(self.groups)
+    @property
+    def groups(self) -> int:
+        """How many choices are made."""
+        return len(self.group_starts) - 1
+
+    @property
+    def places(self) -> Integers:
+        """The place of each group; on a tree, where places pay by themselves, each group must have its own."""
+        if isinstance(self.tally.partition, Tree) and not self._apart:
+            raise PrivacyError("every group must have a leaf of its own", BLAME)
+        return self.ways.places[self.group_starts[:-1]]
 
     @cached_property
-    def group_starts(self) -> Integers:
-        """Where each group begins among the candidates, and the end."""
-        return starts_of(np.array([len(group) for group in self.groups]))
+    def _apart(self) -> bool:
+        """Whether every group has a place of its own."""
+        places = self.ways.places[self.group_starts[:-1]]
+        alone = np.array_equal(np.repeat(places, np.diff(self.group_starts)), self.ways.places)
+        return alone and len(np.unique(places)) == self.groups
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates there are in all."""
+        return int(self.ways.candidates.sum())
 
     @cached_property
-    def child_starts(self) -> Integers:
-        """Where each candidate begins among the children, and the end."""
-        return starts_of(self.candidates.children)
+    def candidate_starts(self) -> Integers:
+        """Where the candidates of each way begin, and the end."""
+        return starts_of(self.ways.candidates)
+
+    def chosen(self, picks: Integers) -> Ways:
+        """Give the picked candidate of each group; a pick counts the candidates of its group."""
+        at = self.candidate_starts[self.group_starts[:-1]] + picks
+        ways = np.searchsorted(self.candidate_starts, at, side="right") - 1
+        return self.ways.pick(ways, at - self.candidate_starts[ways])
+
+    def _well_formed(self) -> bool:
+        asked, groups = self.ways, self.group_starts
+        return bool(
+            len(asked.places) == len(asked.attributes) == len(asked.starts) - 1
+            and asked.starts[0] == 0
+            and asked.starts[-1] == len(asked.borders)
+            and (np.diff(asked.starts) >= 2).all()
+            and groups[0] == 0
+            and groups[-1] == len(asked)
+        )
 
     def _countable(self) -> bool:
-        asked = self.candidates
+        asked = self.ways
         if not np.isin(asked.attributes, self.tally.attributes).all():
             return False
-        lo, hi = asked.outer
         leaves = np.array(self.tally.partition.shape)[asked.attributes]
         step = np.diff(asked.borders) > 0
         step[asked.starts[1:-1] - 1] = True
-        regions = (asked.regions >= 0) & (asked.regions < self.tally.partition.regions)
-        return bool(step.all() and regions.all() and ((lo >= 0) & (hi <= leaves) & (asked.children >= 2)).all())
+        places = (asked.places >= 0) & (asked.places < self.tally.places)
+        return bool(step.all() and places.all() and ((asked.lows >= 0) & (asked.highs <= leaves)).all())
 
     def _disjoint(self) -> bool:
-        """Compare, within each region, the hulls of the groups: they must follow one another on one attribute."""
-        asked = self.candidates
-        if len(self.groups) == 1:
+        """Compare, within each place, the hulls of the groups: they must follow one another on one attribute."""
+        if self._apart:
             return True
-        group = np.repeat(np.arange(len(self.groups)), np.diff(self.group_starts))
-        pairs, member = np.unique(np.stack([asked.regions, group], axis=1), axis=0, return_inverse=True)
-        member = member.ravel()
-        lo, hi = asked.outer
-        low, high = np.full(len(pairs), np.iinfo(np.int64).max), np.zeros(len(pairs), np.int64)
-        first, last = low.copy(), high.copy()
-        np.minimum.at(low, member, lo)
-        np.maximum.at(high, member, hi)
-        np.minimum.at(first, member, asked.attributes)
-        np.maximum.at(last, member, asked.attributes)
-        order = np.lexsort((low, pairs[:, 0]))
-        left, right = order[:-1], order[1:]
-        apart = (first[left] == last[left]) & (first[right] == last[right]) & (first[left] == first[right])
-        return bool(((pairs[left, 0] != pairs[right, 0]) | (apart & (high[left] <= low[right]))).all())
-
-    def child_counts(self, counts: Counts) -> Integers:
-        """Give the class counts of every candidate's children: children x classes."""
-        asked = self.candidates
-        attribute, region = np.repeat(asked.attributes, asked.children), np.repeat(asked.regions, asked.children)
-        lo = np.delete(asked.borders, asked.starts[1:] - 1)
-        hi = np.delete(asked.borders, asked.starts[:-1])
-        children = np.empty((len(lo), self.tally.classes), np.int64)
-        for which in np.unique(asked.attributes):
-            own = attribute == which
-            below = counts.below[int(which)]
-            children[own] = below[region[own], hi[own]] - below[region[own], lo[own]]
-        return children
+        asked = self.ways
+        group = np.repeat(np.arange(self.groups), np.diff(self.group_starts))
+        order = np.lexsort((group, asked.places))
+        places, group = asked.places[order], group[order]
+        first = np.flatnonzero((np.diff(places, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0))
+        low, high = np.minimum.reduceat(asked.lows[order], first), np.maximum.reduceat(asked.highs[order], first)
+        along = np.minimum.reduceat(asked.attributes[order], first)
+        narrow = along == np.maximum.reduceat(asked.attributes[order], first)
+        hulls = np.lexsort((low, places[first]))
+        left, right = hulls[:-1], hulls[1:]
+        apart = narrow[left] & narrow[right] & (along[left] == along[right]) & (high[left] <= low[right])
+        return bool(((places[first][left] != places[first][right]) | apart).all())
 
 
 def starts_of(sizes: Integers) -> Integers:

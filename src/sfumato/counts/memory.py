@@ -1,19 +1,28 @@
 """Counting a table of codes in memory with NumPy: the engine for whatever fits.
 
-Rows are visited in blocks that stay in the cache, once per tally, whatever the number of breakdowns.
+Each column is read once per tally, in blocks that stay in the cache. Rows remember the node of the tree on which they
+stood, so a tree that grew by a level costs them one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counts.tally import Counts, Integers, Tally
+from sfumato.counts.tally import Breakdown, Counts, Integers, Tally
 from sfumato.partition import Codes
+from sfumato.tree import NONE, Stage, Tree
 
 BLOCK = 1 << 16
+SORTED_BLOCK = 1 << 20
+DENSE = 1 << 18
+"""Up to so many cells are counted as an array; more are found by sorting, whose cost does not grow with them."""
+
+Rows = slice | NDArray[np.intp]
+Block = tuple[Rows, Integers, Integers]
+"""Some rows that are asked for, with their places and classes."""
 
 
 class MemoryEngine:
@@ -23,35 +32,109 @@ class MemoryEngine:
         """Hold the columns; `classes` has one code per row, all 0 for a table without a class."""
         self._columns = tuple(columns)
         self._classes = classes
+        self._located: tuple[Stage, NDArray[np.int32]] | None = None
 
     def __repr__(self) -> str:
         """Say nothing that was seen."""
         return "MemoryEngine(...)"
 
     def tally(self, tally: Tally) -> Counts:
-        """Count regions and breakdowns in one pass."""
-        regions, classes = tally.partition.regions, tally.classes
-        by_region = np.zeros(regions * classes, np.int64)
-        by_leaf = {
-            attribute: np.zeros(regions * tally.leaves(attribute) * classes, np.int64) for attribute in tally.attributes
-        }
-        for start in range(0, len(self._classes), BLOCK):
-            rows = slice(start, start + BLOCK)
-            block = [column[rows] for column in self._columns]
-            label = self._classes[rows].astype(np.int64)
-            region = tally.partition.locate(block)
-            _add(by_region, region * classes + label)
-            for attribute, cells in by_leaf.items():
-                _add(cells, (region * tally.leaves(attribute) + block[attribute]) * classes + label)
+        """Count places and breakdowns in one pass."""
+        sizes = {attribute: tally.places * tally.leaves(attribute) * tally.classes for attribute in tally.attributes}
+        dense = {attribute: np.zeros(size, np.int64) for attribute, size in sizes.items() if size <= DENSE}
+        by_place = np.zeros(tally.places * tally.classes, np.int64)
+        for block in self._blocks(tally, BLOCK):
+            _, places, labels = block
+            _add(by_place, places * tally.classes + labels)
+            for attribute, cells in dense.items():
+                _add(cells, self._cells(tally, attribute, block))
         return Counts(
-            by_region.reshape(regions, classes),
-            {attribute: cells.reshape(regions, -1, classes) for attribute, cells in by_leaf.items()},
+            by_place.reshape(tally.places, tally.classes),
+            {
+                attribute: _breakdown(
+                    tally,
+                    attribute,
+                    *(_held(dense[attribute]) if attribute in dense else self._sorted(tally, attribute)),
+                )
+                for attribute in tally.attributes
+            },
         )
 
+    def _blocks(self, tally: Tally, size: int) -> Iterator[Block]:
+        """Give the rows that the tally asks for, block by block."""
+        nodes = self._nodes(tally.partition) if isinstance(tally.partition, Tree) else None
+        for start in range(0, len(self._classes), size):
+            rows: Rows = slice(start, start + size)
+            if nodes is None:
+                places = tally.partition.locate([column[rows] for column in self._columns])
+            else:
+                places = tally.place_of_node[nodes[rows]]
+                asked = np.flatnonzero(places != NONE)
+                if len(asked) < len(places):
+                    rows, places = asked + start, places[asked]
+            yield rows, places.astype(np.int64, copy=False), self._classes[rows].astype(np.int64)
 
-def _add(counts: Integers, cells: NDArray[np.int64]) -> None:
+    def _cells(self, tally: Tally, attribute: int, block: Block) -> Integers:
+        """Number the cells (place, leaf, class) of a block's rows."""
+        rows, places, labels = block
+        return (places * tally.leaves(attribute) + self._columns[attribute][rows]) * tally.classes + labels
+
+    def _sorted(self, tally: Tally, attribute: int) -> tuple[Integers, Integers]:
+        """Give the cells that hold someone, and how many each holds, by sorting."""
+        fits = tally.places * tally.leaves(attribute) * tally.classes < 2**31
+        pieces = [
+            np.unique(
+                self._cells(tally, attribute, block).astype(np.int32 if fits else np.int64, copy=False),
+                return_counts=True,
+            )
+            for block in self._blocks(tally, SORTED_BLOCK)
+        ]
+        cells = np.concatenate([np.empty(0, np.int64), *(cells for cells, _ in pieces)])
+        counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in pieces)])
+        return (cells, counts) if len(pieces) <= 1 else _summed(cells, counts)
+
+    def _nodes(self, tree: Tree) -> NDArray[np.int32]:
+        """Give the leaf that holds each row: from the root, or onwards from where the rows stood."""
+        if self._located is None or not tree.refines(self._located[0]):
+            self._located = (tree.stage, tree.locate(self._columns))
+        stage, nodes = self._located
+        if stage is not tree.stage:
+            self._located = None
+            for start in range(0, len(nodes), BLOCK):
+                rows = slice(start, start + BLOCK)
+                block = [column[rows] for column in self._columns]
+                while tree.descend(block, nodes[rows], stage.nodes):
+                    pass
+            self._located = (tree.stage, nodes)
+        return nodes
+
+
+def _add(counts: Integers, cells: Integers) -> None:
     """Count the rows of a block into their cells, touching no more cells than the block can fill."""
     if len(counts) <= 4 * BLOCK:
         counts += np.bincount(cells, minlength=len(counts))
     else:
         np.add.at(counts, cells, 1)
+
+
+def _held(cells: Integers) -> tuple[Integers, Integers]:
+    """Give the cells of an array that hold someone, and how many."""
+    held = np.flatnonzero(cells)
+    return held, cells[held]
+
+
+def _summed(cells: Integers, counts: Integers) -> tuple[Integers, Integers]:
+    """Sort cells that may appear several times, adding up their counts."""
+    order = np.argsort(cells, kind="stable")
+    cells = cells[order]
+    first = np.flatnonzero(np.diff(cells, prepend=NONE))
+    return cells[first], np.add.reduceat(counts[order], first) if len(first) else counts
+
+
+def _breakdown(tally: Tally, attribute: int, cells: Integers, counts: Integers) -> Breakdown:
+    """List cells (place, leaf, class) by place and leaf, with a column for each class."""
+    keys, labels = np.divmod(cells.astype(np.int64, copy=False), tally.classes)
+    first = np.diff(keys, prepend=NONE) != 0
+    table = np.zeros((int(first.sum()), tally.classes), np.int64)
+    table[np.cumsum(first) - 1, labels] = counts
+    return Breakdown(tally.leaves(attribute), keys[first], table)

@@ -6,22 +6,57 @@ inside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counts.choices import Choices
-from sfumato.counts.tally import BLAME, Cells, CountEngine, Counts, Tally
+from sfumato.counts.charges import Charges
+from sfumato.counts.choices import Choices, Ways
+from sfumato.counts.scoring import score_choices
+from sfumato.counts.tally import BLAME, Cells, CountEngine, Counts, Domain, Tally, frozen
 from sfumato.errors import BudgetError, PrivacyError
-from sfumato.privacy.budget import FINEST_PART, Debit
+from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.noisy import Noisy
 from sfumato.privacy.scores import SCORES, Score, Selection
+from sfumato.tree import Tree
 
 Integers = NDArray[np.int64]
+
+
+Spend = Fraction | Integers
+"""What a round costs: one epsilon for all that are asked, or so many grains for each place (or group) of a tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """What a round will cost: the charges after it, and what each place pays, as multiples of a unit."""
+
+    charges: Charges
+    unit: Fraction
+    multiples: Integers
+    fits: bool
+    """whether every place pays something, no more than it has left, and nothing too fine to be sampled exactly"""
+
+    @cached_property
+    def rates(self) -> tuple[tuple[Fraction, ...], Integers]:
+        """The different amounts, and which one each place pays."""
+        different, index = np.unique(self.multiples, return_inverse=True)
+        return tuple(self.unit * int(multiple) for multiple in different), index
+
+    @property
+    def range(self) -> str:
+        """Say in a debit that places pay different amounts."""
+        amounts, _ = self.rates
+        if len(amounts) <= 1:
+            return ""
+        return f", epsilon {float(amounts[0]):.4g} to {float(amounts[-1]):.4g} by place"
 
 
 class Payer(Protocol):
@@ -43,14 +78,17 @@ class Meter:
         engine: CountEngine,
         payer: Payer,
         mechanisms: Mechanisms,
+        domain: Domain,
         watch: Callable[[Debit], None] | None = None,
     ) -> None:
-        """Stand between a method and an engine; `watch` hears of each debit, for progress."""
+        """Stand between a method and an engine on a table of this domain; `watch` hears of each debit, for progress."""
         self._engine = engine
         self._payer = payer
         self._mechanisms = mechanisms
+        self._domain = domain
         self._watch = watch
         self._debits: list[Debit] = []
+        self._charges = Charges()
         self._last: tuple[Tally, Counts] | None = None
 
     @property
@@ -60,53 +98,88 @@ class Meter:
 
     @property
     def left(self) -> Fraction:
-        """What may still be spent: it depends on which questions were asked, never on the data behind them."""
-        return self._payer.epsilon - sum((debit.epsilon for debit in self._debits), Fraction(0))
+        """What every record may still be charged: it depends on which questions were asked, never on the data."""
+        return self._payer.epsilon - self._charges.most
 
-    def measure(self, cells: Cells, spend: Fraction, label: str) -> Noisy:
+    def measure(self, cells: Cells, spend: Spend, label: str) -> Noisy:
         """Count disjoint cells with noise.
 
-        One record is in one cell, so the counts of neighbouring tables differ by 1 in all: noise of rate `spend`
-        makes the answer spend-private.
+        One record is in at most one cell, so the counts of neighbouring tables differ by 1 in all: noise of rate
+        `spend` makes the answer spend-private.
         """
-        regions, across = cells.shape
-        self._pay(Debit(label, "discrete Laplace", spend, Fraction(1), regions * across))
-        counts = cells.read(self._look(cells.tally))
-        return Noisy(self._mechanisms.add_noise(counts, spend), spend)
+        tally = cells.tally
+        price = self._price(tally, np.arange(tally.places), spend)
+        self._pay(
+            price, Debit(label, f"discrete Laplace{price.range}", Fraction(0), Fraction(1), math.prod(cells.shape))
+        )
+        counts = cells.read(self._look(tally))
+        rates, rate_of = price.rates
+        return Noisy(self._mechanisms.add_noise(counts, rates, rate_of), rates, rate_of)
 
-    def select(self, choices: Choices, score: Score, spend: Fraction, label: str, selection: Selection) -> Integers:
-        """Choose one candidate per group; only the indices leave.
+    def measure_with_rest(self, cells: Cells, label: str) -> Noisy:
+        """Count disjoint cells of a tree, each leaf at the price of all that its records have left."""
+        return self.measure(cells, self.rest(cells.tally), label)
+
+    def rest(self, tally: Tally) -> Integers:
+        """Give how many grains the places of a tree have left."""
+        return self._charges.rest(tally, self._payer.epsilon)
+
+    def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Ways:
+        """Choose one candidate per group; nothing else leaves.
 
         The proof is in `selection.permute_and_flip`. The factor 2 falls for monotone scores, but the exponential
         mechanism is here to do what the papers do and keeps it.
         """
         if type(score) not in SCORES.values() or selection not in CHOOSERS:
             raise PrivacyError("a choice must be by one of our scores and mechanisms", BLAME)
+        price = self._price(choices.tally, choices.places, spend)
         sensitivity = score.sensitivity(choices.tally.classes)
         sided = 1 if score.monotone and selection == "permute-and-flip" else 2
-        rate = spend * score.unit / (sided * sensitivity)
-        self._pay(Debit(label, f"{selection} ({score.name})", spend, sensitivity, int(choices.group_starts[-1])))
-        scores = score.of(choices.child_counts(self._look(choices.tally)), choices.child_starts)
-        return self._mechanisms.choose(selection, scores, choices.group_starts, rate)
+        mechanism = f"{selection} ({score.name}){price.range}"
+        self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.candidates))
+        scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
+        rate = price.unit * score.unit / (sided * sensitivity)
+        return choices.chosen(self._mechanisms.choose(selection, scored, rate))
 
-    def _pay(self, debit: Debit) -> None:
-        """Write the debit, unless it is more than is left or too fine for exact sampling.
+    def _price(self, tally: Tally, places: Integers, spend: Spend) -> Price:
+        """Work out what the places asked will pay: on a tree whole grains for each, else one amount for everyone."""
+        if tally.domain != self._domain:
+            raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
+        if not isinstance(tally.partition, Tree):
+            if not isinstance(spend, Fraction):
+                raise PrivacyError("only the leaves of a tree may pay different amounts", BLAME)
+            fits = 0 < spend <= self.left and spend.denominator <= FINEST_PART
+            return Price(self._charges.after_everyone(spend), spend, np.ones(len(places), np.int64), fits)
+        grains = np.full(len(places), grains_of(spend)) if isinstance(spend, Fraction) else frozen(spend)
+        if grains.shape != places.shape:
+            raise PrivacyError("every place that is asked must have a price", BLAME)
+        fits = bool(((grains > 0) & (grains <= self.rest(tally)[places])).all())
+        return Price(self._charges.after_places(tally, places, grains if fits else grains * 0), GRAIN, grains, fits)
 
-        With a denominator up to 2^31 in the epsilon and 2^17 units in a score's sensitivity, a rate's denominator stays
+    def lots(self, count: int) -> Integers:
+        """Draw large uniform numbers, for what is decided by lot. They have nothing to do with the data."""
+        return self._mechanisms.lots(count)
+
+    def _pay(self, price: Price, debit: Debit) -> None:
+        """Write by how much a round raises the most that any record has paid, unless that is more than there is.
+
+        With a denominator up to 2^31 in a spend and 2^17 units in a score's sensitivity, a rate's denominator stays
         below 2^49, and what the samplers multiply it with (below 2^13, beyond any run of luck) keeps to 62 bits.
         """
-        if not (0 < debit.epsilon <= self.left and debit.epsilon.denominator <= FINEST_PART):
+        if not (price.fits and price.charges.most <= self._payer.epsilon):
             raise BudgetError(
-                f"round {debit.label} (epsilon {debit.epsilon}) must cost more than 0 and at most the {self.left} left",
+                f"round {debit.label} must cost more than 0 and at most the {self.left} left",
                 f"This round looked at nothing. {BLAME}",
             )
-        self._payer.pay(debit)
-        self._debits.append(debit)
+        raised = replace(debit, epsilon=price.charges.most - self._charges.most)
+        self._payer.pay(raised)
+        self._charges = price.charges
+        self._debits.append(raised)
         if self._watch:
-            self._watch(debit)
+            self._watch(raised)
 
     def _look(self, tally: Tally) -> Counts:
         """Let the engine count, unless the last thing it counted is this: many rounds on one tally cost one pass."""
-        if self._last is None or self._last[0] != tally:
+        if self._last is None or self._last[0] is not tally:
             self._last = (tally, self._engine.tally(tally))
         return self._last[1]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import PrivacyError
-from sfumato.partition import Grid
+from sfumato.tree import NONE, Partition, Tree
 
 Integers = NDArray[np.int64]
 
@@ -22,38 +22,115 @@ BLAME = "Report this: it is a mistake of the method."
 
 
 @dataclass(frozen=True)
-class Tally:
-    """For every region of a partition: its records by class and, for the named attributes, by leaf and class."""
+class Domain:
+    """What a table can hold, as its schema says: the leaves of each attribute, and the number of classes."""
 
-    partition: Grid
+    shape: tuple[int, ...]
+    classes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """For every place asked for: its records by class and, for the named attributes, by leaf and class.
+
+    A place is a region of a grid, or a leaf of a tree; of a tree some leaves alone may be asked for.
+    """
+
+    partition: Partition
     classes: int
     attributes: tuple[int, ...] = ()
+    nodes: Integers | None = None
+    """the leaves of a tree that are asked for, in increasing order; all regions if not given"""
+
+    def __post_init__(self) -> None:
+        """Refuse places that are not disjoint, and keep them as they are now."""
+        if self.nodes is None:
+            return
+        object.__setattr__(self, "nodes", frozen(self.nodes))
+        tree = self.partition
+        if not (isinstance(tree, Tree) and (np.diff(self.nodes) > 0).all() and np.isin(self.nodes, tree.leaves).all()):
+            raise PrivacyError("places must be different leaves of a tree", BLAME)
+
+    @property
+    def domain(self) -> Domain:
+        """What the counted table must be able to hold."""
+        return Domain(tuple(self.partition.shape), self.classes)
+
+    @cached_property
+    def places(self) -> int:
+        """How many places are asked for."""
+        return self.partition.regions if self.nodes is None else len(self.nodes)
+
+    @cached_property
+    def leaves_asked(self) -> Integers | None:
+        """The nodes of a tree that are the places; None for a grid, whose regions are its places."""
+        if isinstance(self.partition, Tree):
+            return self.partition.leaves if self.nodes is None else self.nodes
+        return None
+
+    @cached_property
+    def place_of_node(self) -> NDArray[np.int32]:
+        """The place that each node of a tree is; NONE for those not asked for."""
+        assert isinstance(self.partition, Tree)
+        assert self.leaves_asked is not None
+        places = np.full(len(self.partition), NONE, np.int32)
+        places[self.leaves_asked] = np.arange(self.places)
+        return places
 
     def leaves(self, attribute: int) -> int:
         """Give the number of leaves of an attribute."""
         return self.partition.shape[attribute]
 
 
-@dataclass(frozen=True)
-class Counts:
-    """An engine's answer to a tally, dense, zeros present. It never leaves the meter."""
+@dataclass(frozen=True, eq=False)
+class Breakdown:
+    """One attribute's records by place, leaf and class, as the list of what holds someone: most of it is empty.
 
-    by_region: Integers
-    """regions x classes"""
-    by_leaf: dict[int, Integers]
-    """attribute -> regions x leaves x classes"""
+    Keys `place * leaves + leaf` increase, so what lies below a border is one search away.
+    """
+
+    leaves: int
+    keys: Integers
+    counts: Integers
+    """keys x classes"""
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "Breakdown(...)"
+
+    @cached_property
+    def running(self) -> Integers:
+        """The records of all keys before each key, and of all: (keys + 1) x classes."""
+        running = np.zeros((len(self.keys) + 1, self.counts.shape[1]), np.int64)
+        np.cumsum(self.counts, axis=0, out=running[1:])
+        return running
+
+    def position(self, places: Integers, borders: Integers) -> Integers:
+        """Find how many keys lie before a border in a place."""
+        return np.asarray(np.searchsorted(self.keys, places * self.leaves + borders))
+
+    def between(self, places: Integers, lows: Integers, highs: Integers) -> Integers:
+        """Count the records of ranges: ranges x classes."""
+        return np.asarray(self.running[self.position(places, highs)] - self.running[self.position(places, lows)])
+
+    def dense(self, places: int) -> Integers:
+        """Give all leaves, zeros present: places x leaves x classes."""
+        cells = np.zeros((places * self.leaves, self.counts.shape[1]), np.int64)
+        cells[self.keys] = self.counts
+        return cells.reshape(places, self.leaves, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """An engine's answer to a tally. It never leaves the meter."""
+
+    by_place: Integers
+    """places x classes, zeros present"""
+    by_leaf: dict[int, Breakdown]
 
     def __repr__(self) -> str:
         """Say nothing that was seen."""
         return "Counts(...)"
-
-    @cached_property
-    def below(self) -> dict[int, Integers]:
-        """For each attribute the records with a leaf below each border: regions x (leaves + 1) x classes."""
-        return {
-            attribute: np.concatenate((np.zeros_like(leaves[:, :1]), leaves.cumsum(axis=1)), axis=1)
-            for attribute, leaves in self.by_leaf.items()
-        }
 
 
 class CountEngine(Protocol):
@@ -63,30 +140,37 @@ class CountEngine(Protocol):
         """Count everything the tally asks for, exactly, in one pass."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cells:
-    """A reading of a tally in which every record counts in exactly one cell, so one record moves one count by 1.
+    """A reading of a tally in which every record counts in at most one cell, so one record moves one count by 1.
 
-    Without an attribute the cells are region x class; with one they are region x leaf, whatever the class.
+    The cells are place x class, or places alone, or place x leaf of an attribute, whatever the class.
     """
 
     tally: Tally
-    attribute: int | None = None
+    by: Literal["class", "place"] | int = "class"
 
     def __post_init__(self) -> None:
         """Refuse to read what the tally does not count."""
-        if self.attribute is not None and self.attribute not in self.tally.attributes:
+        if isinstance(self.by, int) and self.by not in self.tally.attributes:
             raise PrivacyError("cells must be of an attribute that the tally counts", BLAME)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Give the shape of the answer, from the schema alone."""
-        across = self.tally.classes if self.attribute is None else self.tally.leaves(self.attribute)
-        return self.tally.partition.regions, across
+        if isinstance(self.by, int):
+            return self.tally.places, self.tally.leaves(self.by)
+        return self.tally.places, self.tally.classes if self.by == "class" else 1
 
     def read(self, counts: Counts) -> Integers:
-        """Take the cells from an engine's answer."""
-        if self.attribute is None:
-            return counts.by_region
-        by_leaf: Integers = counts.by_leaf[self.attribute].sum(axis=2)
-        return by_leaf
+        """Take the cells from an engine's answer, zeros present."""
+        if isinstance(self.by, int):
+            return np.asarray(counts.by_leaf[self.by].dense(self.tally.places).sum(axis=2))
+        return counts.by_place if self.by == "class" else counts.by_place.sum(axis=1, keepdims=True)
+
+
+def frozen(array: Integers) -> Integers:
+    """Give a copy that nobody can change."""
+    copy = np.array(array, np.int64)
+    copy.setflags(write=False)
+    return copy

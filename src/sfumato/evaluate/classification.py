@@ -1,11 +1,12 @@
-"""How well a classifier does that has learnt from the release: an entropy decision tree on the generalized records.
+"""How well one can predict the class from a release: three ways to learn from it, all tested on raw rows.
 
-As in the papers: the tree is trained on groups weighted by their counts and tested on raw rows generalized by the
-same cuts.
+The papers train an entropy decision tree on the generalized groups. Synthetic records allow what works on the table
+itself, and the regions are a classifier already.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,41 +14,98 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from sfumato.attributes import Categorical
-from sfumato.release.projection import Nonnegative, nonnegative
+from sfumato.partition import Indices
+from sfumato.release.projection import Nonnegative
+from sfumato.release.regions import Sides, regions_of
 from sfumato.release.release import Release
+from sfumato.schema import Schema
 
 Codes = Mapping[str, NDArray[np.unsignedinteger]]
-Indices = NDArray[np.int64]
+Features = NDArray[np.float32]
 
 PRUNING = 1e-4
-"""Cost-complexity pruning: a split must lower the weighted entropy of the whole table by this many bits."""
+"""A split of groups must lower the weighted entropy of the whole table by this many bits."""
 
 
 def accuracy(release: Release, test: Codes, how: Nonnegative = "projection") -> float:
-    """Give the share of coded test rows whose class a tree trained on the release's groups predicts."""
-    counts = nonnegative(release.counts.counts, how)
-    groups, classes = np.nonzero(counts)
-    target = np.asarray(test[str(release.schema.target)])
+    """Give the share of coded test rows whose class a tree trained on the release's groups predicts, as in the papers.
+
+    The groups are weighted by their counts; a test row looks like the group in which it falls.
+    """
+    people = release.estimates.people(how)
+    groups, classes = np.nonzero(people)
     if len(groups) == 0:
-        return float((target == 0).mean())
-    tree = DecisionTreeClassifier(criterion="entropy", ccp_alpha=PRUNING, random_state=0)
-    tree.fit(_features(release, _parts_of_groups(release, groups)), classes, sample_weight=counts[groups, classes])
-    predicted = tree.predict(_features(release, _parts_of_rows(release, test)))
-    return float((predicted == target).mean())
+        return _share_of_first_class(release, test)
+    features = group_features(release)
+    tree = _tree(PRUNING).fit(features[groups], classes, sample_weight=people[groups, classes])
+    held = regions_of(release.partition, [test[name] for name in release.schema.predictors])
+    return _share_right(release, test, tree.predict(features)[held])
 
 
-def _parts_of_groups(release: Release, groups: Indices) -> list[Indices]:
-    return [release.partition.parts_at(attribute, groups) for attribute in range(len(release.partition.cuts))]
+def accuracy_of_samples(release: Release, test: Codes, how: Nonnegative = "projection", seed: int = 0) -> float:
+    """Give the share of coded test rows whose class a tree trained on synthetic records predicts."""
+    drawn = release.sample_codes(seed=seed, how=how)
+    classes = drawn[str(release.schema.target)]
+    if len(classes) == 0:
+        return _share_of_first_class(release, test)
+    tree = _tree(chance(release.schema, len(classes))).fit(record_features(release.schema, drawn), classes)
+    return _share_right(release, test, tree.predict(record_features(release.schema, test)))
 
 
-def _parts_of_rows(release: Release, rows: Codes) -> list[Indices]:
-    return [release.partition.part_of(index)[rows[name]] for index, name in enumerate(release.schema.predictors)]
+def accuracy_of_regions(release: Release, test: Codes) -> float:
+    """Give the share of coded test rows whose class is the most frequent one in their region."""
+    return _share_right(release, test, release.classify_codes(test))
 
 
-def _features(release: Release, parts: list[Indices]) -> NDArray[np.float32]:
-    """Write numeric parts as their rank and categorical ones as indicators; an undivided attribute is a constant."""
+def _tree(pruning: float) -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(criterion="entropy", ccp_alpha=pruning, random_state=0)
+
+
+def chance(schema: Schema, rows: int) -> float:
+    """Give the bits per row that a split of records must be worth: more than the best of m that mean nothing.
+
+    Of a split that means nothing, twice the gain in nats is chi-square with one degree of freedom, which exceeds
+    2 ln m with a probability of less than 1 / m: of m such splits one at most is expected to gain log2 m bits.
+    Records of a region are drawn regardless of their class, so almost all splits mean nothing.
+    """
+    splits = sum(leaves - 1 for leaves in schema.shape)
+    return math.log2(max(splits, 2)) / rows
+
+
+def _share_right(release: Release, test: Codes, predicted: Indices) -> float:
+    return float((predicted == np.asarray(test[str(release.schema.target)])).mean())
+
+
+def _share_of_first_class(release: Release, test: Codes) -> float:
+    return _share_right(release, test, np.zeros(1, np.int64))
+
+
+def group_features(release: Release) -> Features:
+    """Describe every region to a learner by its ranges; an undivided attribute is a constant."""
+    regions = np.arange(release.groups)
     blocks = [
-        np.eye(number, dtype=np.float32)[part] if isinstance(column, Categorical) else part[:, None].astype(np.float32)
-        for column, part, number in zip(release.schema.predictors.values(), parts, release.partition.parts, strict=True)
+        (_blocks_covered(side) if isinstance(column, Categorical) else side.ranges)[side.number(regions)]
+        for column, side in zip(release.schema.predictors.values(), release.sides, strict=True)
     ]
-    return np.concatenate(blocks, axis=1)
+    return np.concatenate(blocks, axis=1, dtype=np.float32)
+
+
+def _blocks_covered(side: Sides) -> NDArray[np.float64]:
+    """Give the share of each categorical range that lies in each block between neighbouring borders.
+
+    The ranges of a grid are the blocks themselves: then these are indicators. In a tree, where Engineers may stand
+    beside White-collars, they tell both what a range is and what it is part of.
+    """
+    borders = np.unique(side.ranges)
+    lows, highs = side.ranges[:, :1], side.ranges[:, 1:]
+    covered = np.clip(np.minimum(highs, borders[1:]) - np.maximum(lows, borders[:-1]), 0, None)
+    return np.asarray(covered / (highs - lows))
+
+
+def record_features(schema: Schema, rows: Mapping[str, NDArray[np.integer]]) -> Features:
+    """Write records' numeric codes as they are and their categories as indicators."""
+    blocks = [
+        np.eye(column.leaves, dtype=np.float32)[rows[name]] if isinstance(column, Categorical) else rows[name][:, None]
+        for name, column in schema.predictors.items()
+    ]
+    return np.concatenate(blocks, axis=1, dtype=np.float32)

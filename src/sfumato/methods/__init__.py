@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sfumato.methods.base import Draft, Method
 from sfumato.methods.diffgen import DiffGen
+from sfumato.methods.diffmulti import DiffMulti
 
-METHODS: dict[str, type[DiffGen]] = {"diffgen": DiffGen}
+METHODS: dict[str, type[DiffGen] | type[DiffMulti]] = {"diffgen": DiffGen, "diffmulti": DiffMulti}
 
-__all__ = ["METHODS", "DiffGen", "Draft", "Method"]
+__all__ = ["METHODS", "DiffGen", "DiffMulti", "Draft", "Method"]

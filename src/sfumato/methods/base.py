@@ -11,20 +11,22 @@ from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 from sfumato.counts.meter import Meter
-from sfumato.partition import Grid
 from sfumato.privacy.budget import Schedule
-from sfumato.privacy.noisy import Noisy
+from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.schema import Schema
+from sfumato.tree import Partition
 
 
 @dataclass(frozen=True)
 class Draft:
     """What a method found: regions, their noisy counts by class, noisy margins by attribute, and how it got there."""
 
-    partition: Grid
+    partition: Partition
     counts: Noisy
-    margins: Mapping[int, Noisy] = field(default_factory=dict)
+    margins: Mapping[int, Margin] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
+    earlier: tuple[NodeCounts, ...] = ()
+    """what was bought on the way, if the regions are the leaves of a tree"""
 
 
 class Method(Protocol):

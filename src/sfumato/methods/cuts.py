@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.attributes import Numeric
-from sfumato.counts.choices import Candidates, Specialization
+from sfumato.counts.choices import Specialization, Ways
 from sfumato.partition import Grid
 from sfumato.schema import Predictor
 
@@ -23,13 +23,13 @@ Interval = tuple[int, int, int]
 """A numeric attribute and a range of its leaves."""
 
 
-def taxonomy_candidates(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Candidates]:
+def taxonomy_candidates(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Ways]:
     """Give every categorical value on the cut that its taxonomy divides further."""
     for index, attribute in enumerate(attributes):
         for lo, hi in pairwise(grid.cuts[index]):
             borders = attribute.children(lo, hi)
             if borders is not None:
-                yield Candidates.one(WHOLE, index, borders)
+                yield Ways.one(WHOLE, index, borders)
 
 
 def intervals(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Interval]:
@@ -39,24 +39,25 @@ def intervals(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Interval]
             yield from ((index, lo, hi) for lo, hi in pairwise(grid.cuts[index]) if hi - lo > 1)
 
 
-def regions_after(grid: Grid, candidates: Candidates) -> NDArray[np.int64]:
+def regions_after(grid: Grid, ways: Ways) -> NDArray[np.int64]:
     """Count the regions that each specialization leads to."""
-    parts = np.array(grid.parts)[candidates.attributes]
-    return grid.regions // parts * (parts + candidates.children - 1)
+    parts = np.array(grid.parts)[ways.attributes]
+    return grid.regions // parts * (parts + ways.children - 1)
 
 
 def most_specializations(attributes: Sequence[Predictor]) -> int:
     """Count the specializations that take every attribute from its root to its leaves."""
-    return sum(_specializations(attribute, 0, attribute.leaves) for attribute in attributes)
+    return sum(inner_nodes(attribute, 0, attribute.leaves) for attribute in attributes)
 
 
-def _specializations(attribute: Predictor, lo: int, hi: int) -> int:
+def inner_nodes(attribute: Predictor, lo: int, hi: int) -> int:
+    """Count the specializations that take a range to its leaves."""
     if isinstance(attribute, Numeric):
         return hi - lo - 1
     borders = attribute.children(lo, hi)
     if borders is None:
         return 0
-    return 1 + sum(_specializations(attribute, left, right) for left, right in pairwise(borders))
+    return 1 + sum(inner_nodes(attribute, left, right) for left, right in pairwise(borders))
 
 
 def describe(attribute: Predictor, name: str, chosen: Specialization) -> str:

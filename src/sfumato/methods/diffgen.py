@@ -13,17 +13,15 @@ counts.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, get_args
 
-from sfumato.counts.choices import Candidates, Choices, Specialization
+from sfumato.counts.choices import Choices, Specialization, Ways
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
 from sfumato.errors import BudgetError, MethodError
-from sfumato.exact import read_fraction
 from sfumato.methods.base import Draft
 from sfumato.methods.cuts import (
     WHOLE,
@@ -34,9 +32,11 @@ from sfumato.methods.cuts import (
     regions_after,
     taxonomy_candidates,
 )
+from sfumato.methods.margins import buy_margins, margin_parts
+from sfumato.methods.parameters import parameter, plain_parameters, read_number, read_share, read_truth, refuse_other
 from sfumato.partition import Grid
 from sfumato.privacy.budget import Schedule, payable
-from sfumato.privacy.scores import SCORES, Score, Selection, WeightedGain
+from sfumato.privacy.scores import SCORES, Deviation, InfoGain, Max, Score, Selection, WeightedGain
 from sfumato.schema import Schema
 
 AUTO_COUNT = 4
@@ -47,6 +47,7 @@ SIZE = Fraction(1, 50)
 """The share of the budget without margins that h = auto pays for a noisy size of the table."""
 
 Choice = Literal["joint", "separate"]
+CLASS_SCORES = (Deviation.name, Max.name, InfoGain.name, WeightedGain.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,29 +56,33 @@ class DiffGen:
 
     name: ClassVar[str] = "diffgen"
 
-    specializations: int | Literal["auto"] = 10
-    """h, how many values are specialized; auto pays for a noisy size of the table and takes what its counts can
-    bear."""
-    score: str = "deviation"
-    """What a good specialization is: deviation (ours), max or gain (the paper's), or weighted-gain."""
-    rows: int = 1_000_000
-    """For weighted-gain: the table's order of magnitude, as publicly known."""
-    choice: Choice = "joint"
-    """Choose value and split point at once, or first a split point for each interval and then a value, as the paper
-    does."""
-    selection: Selection = "permute-and-flip"
-    """How candidates are chosen; exponential is the paper's."""
-    margins: Fraction = Fraction(1, 5)
-    """The share of epsilon spent on one-way margins, which spread counts inside groups; 0 is the paper's way."""
-    growth: Fraction = Fraction(1, 2)
-    """The share of the rest that is spent on choosing specializations."""
-    leftover: bool = True
-    """Whether what the choices leave over is spent on the counts; the paper does not."""
-    max_cells: int = 10_000_000
-    """Specializations that would lead to more groups times classes than this are not offered."""
+    specializations: int | Literal["auto"] = parameter(
+        10,
+        "h, how many values are specialized; auto pays for a noisy size of the table and takes what its counts can "
+        "bear.",
+    )
+    score: str = parameter(
+        "deviation", "What a good specialization is: deviation (ours), max or gain (the paper's), or weighted-gain."
+    )
+    rows: int = parameter(1_000_000, "For weighted-gain: the table's order of magnitude, as publicly known.")
+    choice: Choice = parameter(
+        "joint",
+        "Choose value and split point at once (joint), or first a split point for each interval and then a value, as "
+        "the paper does (separate).",
+    )
+    selection: Selection = parameter("permute-and-flip", "How candidates are chosen; exponential is the paper's.")
+    margins: Fraction = parameter(
+        Fraction(1, 5),
+        "The share of epsilon spent on one-way margins, which spread counts inside groups; 0 is the paper's way.",
+    )
+    growth: Fraction = parameter(Fraction(1, 2), "The share of the rest that is spent on choosing specializations.")
+    leftover: bool = parameter(True, "Whether what the choices leave over is spent on the counts; the paper does not.")
+    max_cells: int = parameter(
+        10_000_000, "Specializations that would lead to more groups times classes than this are not offered."
+    )
 
     @classmethod
-    def as_published(cls, *, specializations: int | str, score: str = "max") -> DiffGen:
+    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> DiffGen:
         """Give the method exactly as the paper has it."""
         steps = _steps(specializations)
         if steps == "auto":
@@ -96,20 +101,20 @@ class DiffGen:
     def __post_init__(self) -> None:
         """Read parameters that came as text; refuse those that make no sense for any table."""
         object.__setattr__(self, "specializations", _steps(self.specializations))
-        object.__setattr__(self, "margins", _share("margins", self.margins, Fraction(0)))
-        object.__setattr__(self, "growth", _share("growth", self.growth, Fraction(1, 20)))
-        _one_of("score", self.score, SCORES)
-        _one_of("choice", self.choice, get_args(Choice))
-        _one_of("selection", self.selection, get_args(Selection))
-        if not isinstance(self.max_cells, int) or self.max_cells < 4:
-            raise MethodError(f"max_cells ({self.max_cells}) must be a number from 4 up", "Give what you can store.")
+        object.__setattr__(self, "margins", read_share("margins", self.margins, Fraction(0)))
+        object.__setattr__(self, "growth", read_share("growth", self.growth, Fraction(1, 20)))
+        refuse_other("score", self.score, CLASS_SCORES)
+        refuse_other("choice", self.choice, get_args(Choice))
+        refuse_other("selection", self.selection, get_args(Selection))
+        object.__setattr__(self, "rows", read_number("rows", self.rows, "Give the table's order of magnitude."))
+        object.__setattr__(self, "max_cells", read_number("max_cells", self.max_cells, "Give what you can store.", 4))
+        object.__setattr__(self, "leftover", read_truth("leftover", self.leftover))
         self.score_value()
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Give the parameters as plain values."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+        return plain_parameters(self)
 
     def score_value(self) -> Score:
         """Give the score by value."""
@@ -118,7 +123,7 @@ class DiffGen:
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon among margins, choices and counts."""
         self._refuse_schema(schema)
-        parts = dict(self._margin_parts(schema, epsilon * self.margins))
+        parts = dict(margin_parts(schema, epsilon * self.margins))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.specializations == "auto":
             parts |= {"size": rest * SIZE, "growth": rest * (self.growth - SIZE)}
@@ -179,17 +184,6 @@ class DiffGen:
             left -= taken
         return regions * len(schema.classes)
 
-    def _margin_parts(self, schema: Schema, share: Fraction) -> Mapping[str, Fraction]:
-        """Share the margins' budget as the cube root of the leaves: least sum of leaves / epsilon^2."""
-        weights = {
-            name: round(4 * leaves ** (1 / 3))
-            for name, leaves in zip(schema.predictors, schema.shape, strict=True)
-            if leaves > 1
-        }
-        return {
-            f"margin of {name}": share * weight / sum(weights.values()) for name, weight in weights.items() if share
-        }
-
     def _rounds(self, schema: Schema, specializations: int) -> list[str]:
         choices = [f"choice {step}" for step in range(1, specializations + 1)]
         if self.choice == "joint":
@@ -205,13 +199,8 @@ class DiffGen:
         prices = self._prices(meter, schema, schedule, histograms)
         growth = _Growth(self, meter, schema, histograms, prices)
         growth.run()
-        margins = {
-            index: meter.measure(
-                Cells(histograms, index), schedule[f"margin of {name}"], f"margin of {name}"
-            ).of_region(WHOLE)
-            for index, name in enumerate(schema.predictors)
-            if f"margin of {name}" in schedule.parts and growth.grid.parts[index] < growth.grid.shape[index]
-        }
+        whole = [index for index, parts in enumerate(growth.grid.parts) if parts < schema.shape[index]]
+        margins = buy_margins(meter, schema, schedule, histograms, whole)
         spend = payable(meter.left) if self.leftover else schedule["counts"]
         counts = meter.measure(Cells(Tally(growth.grid, len(schema.classes))), spend, "counts")
         return Draft(growth.grid, counts, margins, tuple(growth.steps))
@@ -234,29 +223,7 @@ class DiffGen:
 
 def _steps(value: object) -> int | Literal["auto"]:
     """Read h."""
-    if value == "auto":
-        return "auto"
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise MethodError(f"specializations ({str(value)[:40]}) must be a whole number from 1 up", "Or give auto.")
-    return value
-
-
-def _share(name: str, value: object, least: Fraction) -> Fraction:
-    """Read a share of the budget."""
-    share = read_fraction(value)
-    if share is None or not least <= share <= Fraction(9, 10) or share.denominator > 1000:
-        raise MethodError(
-            f"{name} ({str(value)[:40]}) must be a share from {float(least):g} to 0.9 with at most three decimals",
-            "Give for example 0.2.",
-        )
-    return share
-
-
-def _one_of(name: str, value: object, choices: Collection[str]) -> None:
-    if value not in choices:
-        raise MethodError(f"{name} ({str(value)[:40]}) must be one of {', '.join(choices)}", "Choose one of them.")
+    return "auto" if value == "auto" else read_number("specializations", value, "Or give auto.")
 
 
 class _Growth:
@@ -269,7 +236,7 @@ class _Growth:
         self._histograms, self._score = histograms, method.score_value()
         self._names, self._attributes = list(schema.predictors), list(schema.predictors.values())
         self._chosen_splits: dict[Interval, Specialization] = {}
-        self.grid = histograms.partition
+        self.grid = Grid.whole(schema.shape)
         self.steps: list[str] = []
 
     def run(self) -> None:
@@ -282,16 +249,16 @@ class _Growth:
             step += 1
             self._specialize(self._choose([candidates], f"choice {step}")[0], step)
 
-    def _candidates(self) -> Candidates:
+    def _candidates(self) -> Ways:
         """Give all that may be chosen: categorical values, and intervals with every split or with their chosen one."""
         numeric = [
-            Candidates.splits(WHOLE, *interval)
+            Ways.splits(WHOLE, *interval)
             if self._method.choice == "joint"
-            else Candidates.one(WHOLE, interval[0], self._chosen_splits[interval].borders)
+            else Ways.one(WHOLE, interval[0], self._chosen_splits[interval].borders)
             for interval in intervals(self._attributes, self.grid)
         ]
-        found = Candidates.join([*taxonomy_candidates(self._attributes, self.grid), *numeric])
-        return found.where(regions_after(self.grid, found) <= self._method.max_cells // self._histograms.classes)
+        found = Ways.join([*taxonomy_candidates(self._attributes, self.grid), *numeric])
+        return found.take(regions_after(self.grid, found) <= self._method.max_cells // self._histograms.classes)
 
     def _specialize(self, chosen: Specialization, step: int) -> None:
         self.grid = self.grid.refine(chosen.attribute, chosen.borders)
@@ -303,10 +270,10 @@ class _Growth:
                 self._choose_splits(new, f"split {step}")
 
     def _choose_splits(self, new: list[Interval], label: str) -> None:
-        chosen = self._choose([Candidates.splits(WHOLE, *interval) for interval in new], label)
+        chosen = self._choose([Ways.splits(WHOLE, *interval) for interval in new], label)
         self._chosen_splits |= zip(new, chosen, strict=True)
 
-    def _choose(self, groups: list[Candidates], label: str) -> list[Specialization]:
-        choices = Choices(self._histograms, tuple(groups))
-        picks = self._meter.select(choices, self._score, self._prices[label], label, self._method.selection)
-        return [group[int(pick)] for group, pick in zip(groups, picks, strict=True)]
+    def _choose(self, groups: list[Ways], label: str) -> list[Specialization]:
+        choices = Choices.of(self._histograms, groups)
+        chosen = self._meter.select(choices, self._score, self._prices[label], label, self._method.selection)
+        return [chosen[group] for group in range(len(chosen))]

@@ -20,6 +20,8 @@ LARGEST = 1000
 """Beyond this epsilon there is nothing left to promise."""
 FINEST_PART = 2**31
 """A part of it, after division among rounds, has a denominator up to this: the samplers multiply it in 64 bits."""
+GRAIN = Fraction(1, 10**9)
+"""Where places pay different amounts, they pay whole grains, so that arrays of amounts are exact."""
 
 
 def epsilon_of(value: str | int | float | Fraction) -> Fraction:
@@ -56,6 +58,11 @@ def payable(amount: Fraction) -> Fraction:
     if amount.denominator <= FINEST_PART:
         return amount
     return Fraction(amount.numerator * FINEST_PART // amount.denominator, FINEST_PART)
+
+
+def grains_of(amount: Fraction) -> int:
+    """Give the whole grains in an amount."""
+    return int(amount // GRAIN)
 
 
 @dataclass(frozen=True)

@@ -236,7 +236,8 @@ class Ledger:
 
     def debit(self, publication: str, debit: Debit) -> None:
         """Write one debit, durably, against an open publication that can still pay it."""
-        _refuse_nothing(debit.label, debit.epsilon)
+        if debit.epsilon < 0:
+            raise BudgetError(f"{debit.label} ({debit.epsilon}) must not be negative", "Report this: it is a mistake.")
         with self._transaction() as db:
             reserved, paid = self._open_account_of(db, publication)
             if paid + debit.epsilon > reserved:

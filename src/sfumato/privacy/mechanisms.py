@@ -1,17 +1,21 @@
-"""The two acts that touch true counts with randomness: adding noise, and choosing.
+"""The acts that use randomness: adding noise to counts, choosing, and drawing lots.
 
 They are one object so that it can be stood in for: the tests record and replay what goes in and comes out of it.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from sfumato.privacy.noise import Integers, discrete_laplace
+import numpy as np
+
+from sfumato.privacy.noise import Integers, discrete_laplace, discrete_laplace_each
 from sfumato.privacy.scores import Selection
-from sfumato.privacy.selection import exponential, permute_and_flip
-from sfumato.privacy.stream import Stream, SystemStream
+from sfumato.privacy.selection import Scored, exponential, permute_and_flip
+from sfumato.privacy.stream import Stream, SystemStream, uniform_below
 
 CHOOSERS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
 
@@ -23,11 +27,16 @@ class Mechanisms(Protocol):
     def secure(self) -> bool:
         """Whether the randomness is unpredictable."""
 
-    def add_noise(self, counts: Integers, rate: Fraction) -> Integers:
-        """Add independent noise with P(x) proportional to exp(-rate |x|) to every count."""
+    def add_noise(self, counts: Integers, rates: Sequence[Fraction], rate_of: Integers) -> Integers:
+        """Add independent noise to every count: in row i with P(x) proportional to exp(-rate |x|), where the rate is
+        `rates[rate_of[i]]`.
+        """
 
-    def choose(self, selection: Selection, scores: Integers, starts: Integers, rate: Fraction) -> Integers:
+    def choose(self, selection: Selection, scored: Scored, rate: Fraction) -> Integers:
         """Choose one candidate per group, a deficit of one score unit being exp(-rate) as likely."""
+
+    def lots(self, count: int) -> Integers:
+        """Draw large uniform numbers, which have nothing to do with the data."""
 
 
 class Exact:
@@ -42,10 +51,19 @@ class Exact:
         """Whether the stream is cryptographic."""
         return self._stream.secure
 
-    def add_noise(self, counts: Integers, rate: Fraction) -> Integers:
-        """Add discrete Laplace noise: if one record changes the counts by s in all, this is (rate s)-private."""
-        return counts + discrete_laplace(self._stream, rate, counts.size).reshape(counts.shape)
+    def add_noise(self, counts: Integers, rates: Sequence[Fraction], rate_of: Integers) -> Integers:
+        """Add discrete Laplace noise: if one record changes a row by s in all, that row is (rate s)-private."""
+        if len(rates) == 1:
+            return counts + discrete_laplace(self._stream, rates[0], counts.size).reshape(counts.shape)
+        denominator = math.lcm(*(rate.denominator for rate in rates))
+        numerators = np.array([int(rate * denominator) for rate in rates], np.int64)[rate_of]
+        noise = discrete_laplace_each(self._stream, np.repeat(numerators, counts.shape[1]), denominator)
+        return counts + noise.reshape(counts.shape)
 
-    def choose(self, selection: Selection, scores: Integers, starts: Integers, rate: Fraction) -> Integers:
+    def choose(self, selection: Selection, scored: Scored, rate: Fraction) -> Integers:
         """Choose by the named mechanism."""
-        return CHOOSERS[selection](self._stream, scores, starts, rate)
+        return CHOOSERS[selection](self._stream, scored, rate)
+
+    def lots(self, count: int) -> Integers:
+        """Draw numbers below 2^62."""
+        return uniform_below(self._stream, 2**62, count)

@@ -71,6 +71,21 @@ def discrete_laplace(stream: Stream, rate: Fraction, count: int) -> Integers:
     return noise
 
 
+def discrete_laplace_each(stream: Stream, numerators: Integers, denominator: int) -> Integers:
+    """Draw one integer for each rate `numerators[i] / denominator`, in the same way: U and V do not depend on s."""
+    noise = np.empty(len(numerators), np.int64)
+    waiting = np.arange(len(numerators))
+    while len(waiting):
+        offset = uniform_below(stream, denominator, len(waiting))
+        kept = coins_within_one(stream, offset, denominator)
+        negative = uniform_below(stream, 2, len(waiting)) == 1
+        magnitude = (offset + denominator * _heads_in_a_row(stream, len(waiting))) // numerators[waiting]
+        kept &= ~(negative & (magnitude == 0))
+        noise[waiting[kept]] = np.where(negative, -magnitude, magnitude)[kept]
+        waiting = waiting[~kept]
+    return noise
+
+
 def _signed(stream: Stream, rate: Fraction, tries: int) -> Integers:
     """Run this many tries of the sampler; what comes out is how many of them are kept, each independent."""
     offset = uniform_below(stream, rate.denominator, tries)

@@ -14,18 +14,52 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Noisy:
-    """Counts with discrete Laplace noise of P(x) proportional to exp(-epsilon |x|). Negative ones are left negative."""
+class Margin:
+    """The noisy counts of an attribute's leaves in the whole table, all with the same noise."""
 
     counts: NDArray[np.int64]
-    epsilon: Fraction
+    rate: Fraction
 
-    def of_region(self, region: int) -> Noisy:
-        """Give the counts of one region."""
-        return Noisy(self.counts[region], self.epsilon)
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """Counts, a row for each place, with discrete Laplace noise: P(x) is proportional to exp(-rate |x|).
+
+    Negative ones are left negative. Places may have different rates: place i has `rates[rate_of[i]]`.
+    """
+
+    counts: NDArray[np.int64]
+    """places x cells"""
+    rates: tuple[Fraction, ...]
+    rate_of: NDArray[np.int64]
+
+    @classmethod
+    def even(cls, counts: NDArray[np.int64], rate: Fraction) -> Noisy:
+        """Give counts that all have the same noise."""
+        return cls(counts, (rate,), np.zeros(len(counts), np.int64))
+
+    def margin(self) -> Margin:
+        """Give the counts of the only place, whose cells are the leaves of an attribute."""
+        return Margin(self.counts[0], self.rates[0])
 
     @property
-    def variance(self) -> float:
-        """The variance of each count's noise: 2 q / (1 - q)^2 for q = exp(-epsilon)."""
-        q = math.exp(-self.epsilon)
-        return 2 * q / math.expm1(-self.epsilon) ** 2
+    def variances(self) -> NDArray[np.float64]:
+        """The variance of the noise of each place's counts."""
+        return np.array([variance_of(rate) for rate in self.rates])[self.rate_of]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCounts:
+    """Counts by class that were bought for some nodes of a tree on the way to its leaves."""
+
+    nodes: NDArray[np.int64]
+    noisy: Noisy
+
+
+def variance_of(rate: Fraction) -> float:
+    """Give the variance of discrete Laplace noise: 2 q / (1 - q)^2 for q = exp(-rate).
+
+    >>> round(variance_of(Fraction(1)), 6)
+    1.841347
+    """
+    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2

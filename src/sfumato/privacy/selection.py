@@ -1,28 +1,90 @@
 """Choosing one of many candidates privately, for many disjoint groups of candidates at once.
 
 Scores are integers and the rate at which a deficit becomes improbable is an exact fraction, so both mechanisms are
-flips of the exact coins of `noise`. Groups lie one after the other in a flat array: group g is `starts[g]` to
-`starts[g + 1]`.
+flips of the exact coins of `noise`. Candidates with the same score may stand together as copies; the choice is the
+same as if each stood alone, and neither mechanism looks at more of them than it must.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.privacy.noise import Flags, Integers, coins
-from sfumato.privacy.stream import Stream, uniform_below
+from sfumato.privacy.stream import Stream, uniform_below_each
+
+TRIES = 8
+"""Candidates that permute-and-flip visits one by one before it flips the coins of all that are left."""
+AT_ONCE = 1 << 12
+"""Groups whose coins are flipped at once, so that memory does not follow the scores."""
+MOST_TRIES = 64
+"""Candidates that the exponential mechanism proposes at a time."""
 
 
-def permute_and_flip(stream: Stream, scores: Integers, starts: Integers, rate: Fraction) -> Integers:
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Groups of candidates one after the other: run r is `copies[r]` candidates of score `scores[r]`, and group g has
+    the runs `starts[g]` to `starts[g + 1]`; its deficits count `stakes[g]` times, as it pays.
+    """
+
+    scores: Integers
+    copies: Integers
+    starts: Integers
+    stakes: Integers
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "Scored(...)"
+
+    @classmethod
+    def alone(cls, scores: Integers, starts: Integers) -> Scored:
+        """Let every candidate be a run of its own."""
+        return cls(scores, np.ones(len(scores), np.int64), starts, np.ones(len(starts) - 1, np.int64))
+
+    @cached_property
+    def ends(self) -> Integers:
+        """Where the candidates of each run end, counting all groups' candidates."""
+        return np.cumsum(self.copies)
+
+    @cached_property
+    def group_ends(self) -> Integers:
+        """Where the candidates of each group begin, and the end."""
+        return np.concatenate(([0], self.ends))[self.starts]
+
+    @cached_property
+    def deficits(self) -> NDArray[Any]:
+        """How far each run's score is below the best of its group, times the stakes."""
+        sizes = np.diff(self.starts)
+        deficits = np.repeat(np.maximum.reduceat(self.scores, self.starts[:-1]), sizes) - self.scores
+        if int(deficits.max(initial=0)) * int(self.stakes.max(initial=1)) >= 2**62:
+            deficits = deficits.astype(object)
+        return np.asarray(deficits * np.repeat(self.stakes, sizes))
+
+    def propose(self, stream: Stream, groups: Integers, tries: int) -> Integers:
+        """Draw candidates uniformly from each of some groups, with replacement: groups x tries."""
+        sizes = np.diff(self.group_ends)[groups]
+        drawn = uniform_below_each(stream, np.repeat(sizes, tries)).reshape(-1, tries)
+        return drawn + self.group_ends[groups][:, None]
+
+    def flip(self, stream: Stream, candidates: Integers, rate: Fraction) -> Flags:
+        """Flip for each candidate a coin of probability exp(-rate * deficit)."""
+        runs = np.searchsorted(self.ends, candidates, side="right")
+        return _coins_of_deficits(stream, self.deficits[runs], rate)
+
+
+def permute_and_flip(stream: Stream, scored: Scored, rate: Fraction) -> Integers:
     """Choose in each group as permute-and-flip does (McKenna and Sheldon, 2020); give indices within the groups.
 
     The mechanism visits candidates in random order and takes the first whose coin of probability exp(-rate (best -
-    score)) shows heads. That is a uniform choice among all heads: the best candidate's coin is certain, and an order
-    that is uniform on all candidates is uniform on the heads.
+    score)) shows heads. Drawing with replacement and passing over candidates that were visited before *is* a random
+    order, so that is how it begins. In groups that have no head after some tries, all coins that were not flipped are
+    flipped at once: the first head in random order is a uniform choice among all heads. There is one, because the best
+    candidate's coin is certain.
 
     Privacy. It is the same as adding exponential noise of mean 1/rate to every score and taking the largest (Ding et
     al., 2021). Fix the noise of all candidates but i, and let M be the best of the others: i wins when its noise
@@ -30,38 +92,56 @@ def permute_and_flip(stream: Stream, scores: Integers, starts: Integers, rate: F
     at most s if all scores move in one direction; the tail of the exponential changes by a factor of at most exp(rate
     * that). With rate = epsilon / (2 s), or epsilon / s for monotone scores, the choice is epsilon-private.
     """
-    heads = _coins_of_deficits(stream, _deficits(scores, starts), rate)
-    picks = _uniform_among(stream, heads, starts)
-    return picks - starts[:-1]
+    every = np.arange(len(scored.starts) - 1)
+    visited = scored.propose(stream, every, TRIES)
+    heads = scored.flip(stream, visited.ravel(), rate).reshape(visited.shape) & ~_repeated(visited)
+    chosen = np.asarray(visited[every, heads.argmax(axis=1)])
+    waiting = np.flatnonzero(~heads.any(axis=1))
+    for some in np.split(waiting, np.arange(AT_ONCE, len(waiting), AT_ONCE)):
+        chosen[some] = _among_the_rest(stream, scored, some, visited[some], rate)
+    return chosen - scored.group_ends[:-1]
 
 
-def exponential(stream: Stream, scores: Integers, starts: Integers, rate: Fraction) -> Integers:
+def _repeated(visited: Integers) -> Flags:
+    """Tell which visits of each row go to a candidate that an earlier one went to."""
+    repeated = np.zeros(visited.shape, np.bool_)
+    for later in range(1, visited.shape[1]):
+        repeated[:, later] = (visited[:, :later] == visited[:, later, None]).any(axis=1)
+    return repeated
+
+
+def _among_the_rest(stream: Stream, scored: Scored, groups: Integers, visited: Integers, rate: Fraction) -> Integers:
+    """Flip the coins of all candidates that were not visited, and take one of the heads of each group."""
+    sizes = np.diff(scored.group_ends)[groups]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    shift = scored.group_ends[groups] - (ends - sizes)
+    candidates = np.arange(sizes.sum()) + np.repeat(shift, sizes)
+    heads = scored.flip(stream, candidates, rate)
+    heads[visited - shift[:, None]] = False
+    positions = _uniform_among(stream, heads, np.concatenate(([0], ends)))
+    return np.asarray(candidates[positions])
+
+
+def exponential(stream: Stream, scored: Scored, rate: Fraction) -> Integers:
     """Choose in each group with probability proportional to exp(rate * score), by rejection; give indices within the
     groups.
 
     A candidate drawn uniformly and accepted with probability exp(-rate (best - score)) is distributed as stated, and
     the best one is accepted at once, so a group of k candidates needs at most k tries on average.
     """
-    deficits = _deficits(scores, starts)
-    chosen = np.full(len(starts) - 1, -1, np.int64)
-    waiting = np.arange(len(starts) - 1)
+    chosen = np.full(len(scored.starts) - 1, -1, np.int64)
+    waiting = np.arange(len(chosen))
+    tries = TRIES
     while len(waiting):
-        proposals = _proposals(stream, starts, waiting)
-        accepted = _coins_of_deficits(stream, deficits[proposals.ravel()], rate).reshape(proposals.shape)
-        first = accepted.argmax(axis=1)
+        proposals = scored.propose(stream, waiting, tries)
+        accepted = scored.flip(stream, proposals.ravel(), rate).reshape(proposals.shape)
         done = accepted.any(axis=1)
-        chosen[waiting[done]] = proposals[done, first[done]] - starts[waiting[done]]
-        waiting = waiting[~done]
-    return chosen
+        chosen[waiting[done]] = proposals[done, accepted[done].argmax(axis=1)]
+        waiting, tries = waiting[~done], MOST_TRIES
+    return chosen - scored.group_ends[:-1]
 
 
-def _deficits(scores: Integers, starts: Integers) -> Integers:
-    """Give how far each score is below the best of its group."""
-    best = np.maximum.reduceat(scores, starts[:-1])
-    return np.repeat(best, np.diff(starts)) - scores
-
-
-def _coins_of_deficits(stream: Stream, deficits: Integers, rate: Fraction) -> Flags:
+def _coins_of_deficits(stream: Stream, deficits: NDArray[Any], rate: Fraction) -> Flags:
     """Flip coins of probability exp(-rate * deficit), in Python's integers should 64 bits not hold the products."""
     largest = int(deficits.max(initial=0)) * rate.numerator
     exact: NDArray[Any] = deficits if largest < 2**62 else deficits.astype(object)
@@ -74,20 +154,5 @@ def _uniform_among(stream: Stream, heads: Flags, starts: Integers) -> Integers:
     """Pick one head per group: the one whose rank among the group's heads is drawn uniformly."""
     ranked = np.concatenate(([0], np.cumsum(heads)))
     before, number = ranked[starts[:-1]], ranked[starts[1:]] - ranked[starts[:-1]]
-    ranks = np.empty(len(number), np.int64)
-    for size in np.unique(number):
-        same = np.flatnonzero(number == size)
-        ranks[same] = uniform_below(stream, int(size), len(same))
-    positions: Integers = np.flatnonzero(heads)[before + ranks]
+    positions: Integers = np.flatnonzero(heads)[before + uniform_below_each(stream, number)]
     return positions
-
-
-def _proposals(stream: Stream, starts: Integers, groups: Integers) -> Integers:
-    """Draw a row of uniform candidates for each group."""
-    sizes = starts[groups + 1] - starts[groups]
-    width = int(min(64, sizes.max()))
-    drawn = np.empty((len(groups), width), np.int64)
-    for size in np.unique(sizes):
-        same = np.flatnonzero(sizes == size)
-        drawn[same] = uniform_below(stream, int(size), len(same) * width).reshape(-1, width)
-    return drawn + starts[groups][:, None]

@@ -75,3 +75,26 @@ def uniform_below(stream: Stream, bound: int, count: int) -> NDArray[np.int64]:
         drawn[filled : filled + len(kept)] = kept
         filled += len(kept)
     return drawn
+
+
+def uniform_below_each(stream: Stream, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draw an integer uniform on `[0, bound)` for each bound, in the same way."""
+    if not ((bounds > 0) & (bounds <= 2**62)).all():
+        raise OverflowError("a uniform draw is limited to 62 bits")
+    word = np.dtype(np.uint32 if int(bounds.max(initial=1)) <= 2**32 else np.uint64)
+    masks = _masks(bounds.astype(np.uint64) - np.uint64(1)).astype(word)
+    drawn = np.empty(len(bounds), np.int64)
+    waiting = np.arange(len(bounds))
+    while len(waiting):
+        words = (np.frombuffer(stream.take(len(waiting) * word.itemsize), word) & masks[waiting]).astype(np.int64)
+        kept = words < bounds[waiting]
+        drawn[waiting[kept]] = words[kept]
+        waiting = waiting[~kept]
+    return drawn
+
+
+def _masks(largest: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Give the least number of all ones that is not below each of these."""
+    for shift in (1, 2, 4, 8, 16, 32):
+        largest = largest | (largest >> np.uint64(shift))
+    return largest

@@ -1,23 +1,26 @@
 """Range counts from a release, each with the deviation that the noise of the counts gives it.
 
-An answer is a weighted sum of noisy counts, so the variance from their noise is the sum of squared weights times the
-variance of one count, no matter how many regions. What that does not cover, spreading people inside regions (and the
-noise of the margins by which they are spread), is told beside it: how much of the answer rests on it.
+An answer is a weighted sum of the regions' estimates, so the variance from their noise is known exactly, no matter how
+many regions. What that does not cover, spreading people inside regions (and the noise of the margins by which they are
+spread), is told beside it: how much of the answer rests on it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Noisy
-from sfumato.release.spread import by_part
+from sfumato.partition import Grid, Indices
+from sfumato.release.estimates import Estimates
+from sfumato.release.regions import Sides
+from sfumato.release.spread import Spread, sums_within
+from sfumato.tree import Partition
 
+Booleans = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 Z95 = 1.959963984540054
@@ -47,43 +50,64 @@ class Estimate:
         )
 
 
-@dataclass(frozen=True)
-class PartWeights:
-    """How much of each part of an attribute a condition covers: its people, and whether wholly or not at all."""
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """How much of each range of an attribute a condition covers: its people, and whether wholly or not at all."""
 
     weights: Floats
-    whole: NDArray[np.bool_]
-    aligned: bool
+    whole: Booleans
+    untouched: Booleans
 
     @classmethod
-    def of(cls, cut: tuple[int, ...], shares: Floats, leaves: Floats | None) -> PartWeights:
-        """Weigh the parts of a cut by the covered shares of their leaves; None covers everything."""
-        if leaves is None:
-            return cls(np.ones(len(cut) - 1), np.ones(len(cut) - 1, np.bool_), True)
-        least, most = np.minimum.reduceat(leaves, cut[:-1]), np.maximum.reduceat(leaves, cut[:-1])
-        whole = least == 1.0
-        return cls(np.where(whole, 1.0, by_part(cut, shares * leaves)), whole, bool((whole | (most == 0.0)).all()))
+    def of(cls, ranges: Indices, spread: Spread, leaves: Floats) -> Cover:
+        """Weigh ranges by the covered shares of their leaves."""
+        widths = ranges[:, 1] - ranges[:, 0]
+        whole, untouched = (sums_within(leaves == share, ranges) == widths for share in (1.0, 0.0))
+        return cls(spread.shares(ranges, leaves), whole, untouched)
 
 
-def estimate(grid: Grid, noisy: Noisy, parts: Sequence[PartWeights], classes: Floats) -> Estimate:
-    """Weigh every region by the product of its parts' weights, and every class by its own."""
-    split = [parts[attribute] for attribute in grid.split_attributes]
-    single = [part for part, number in zip(parts, grid.parts, strict=True) if number == 1]
-    table = noisy.counts.reshape([len(part.weights) for part in split] + [-1])
-    factor = math.prod(float(part.weights[0]) for part in single)
-    value = factor * _contract(table, [*(part.weights for part in split), classes])
-    resolved = 0.0
-    if all(part.whole[0] for part in single):
-        resolved = _contract(table, [*(part.whole.astype(np.float64) for part in split), classes])
-    squares = factor**2 * math.prod(
-        float((weights**2).sum()) for weights in [*(part.weights for part in split), classes]
-    )
-    aligned = all(part.aligned for part in parts)
-    return Estimate(value, math.sqrt(noisy.variance * squares), 0.0 if aligned else value - resolved, aligned)
+def estimate(
+    partition: Partition, sides: Sequence[Sides], estimates: Estimates, covers: Mapping[int, Cover], classes: Floats
+) -> Estimate:
+    """Weigh every region by the product of its ranges' covers, by restricted attribute, and every class by its own."""
+    if isinstance(partition, Grid):
+        return _of_grid(partition, estimates, covers, classes)
+    return _of_regions(sides, estimates, covers, classes)
 
 
-def _contract(table: NDArray[np.int64], weights: Sequence[Floats]) -> float:
-    result: NDArray[np.float64] = table.astype(np.float64)
+def _of_grid(grid: Grid, estimates: Estimates, covers: Mapping[int, Cover], classes: Floats) -> Estimate:
+    """Sum out one attribute after the other, since the regions are all combinations of ranges."""
+    attributes = sorted({*grid.split_attributes, *covers})
+    everything = {at: np.ones(grid.parts[at]) for at in attributes}
+    weights = everything | {at: cover.weights for at, cover in covers.items()}
+    whole = everything | {at: cover.whole.astype(np.float64) for at, cover in covers.items()}
+    value, resolved = (_contract(estimates.values, [*factors.values(), classes]) for factors in (weights, whole))
+    variance = _contract(estimates.variances, [factor**2 for factor in weights.values()]) * float(classes @ classes)
+    aligned = all((cover.whole | cover.untouched).all() for cover in covers.values())
+    nobody = any(cover.untouched.all() for cover in covers.values())
+    return _answer(value, resolved, variance, aligned or nobody)
+
+
+def _of_regions(sides: Sequence[Sides], estimates: Estimates, covers: Mapping[int, Cover], classes: Floats) -> Estimate:
+    """Hand every region what its ranges have."""
+    regions = np.arange(len(estimates.values))
+    weights, whole, untouched = np.ones(len(regions)), np.ones(len(regions), np.bool_), np.zeros(len(regions), np.bool_)
+    for attribute, cover in covers.items():
+        numbers = sides[attribute].number(regions)
+        weights *= cover.weights[numbers]
+        whole &= cover.whole[numbers]
+        untouched |= cover.untouched[numbers]
+    counts = estimates.values @ classes
+    variance = estimates.variance(weights) * float(classes @ classes)
+    return _answer(float(weights @ counts), float(whole @ counts), variance, bool((whole | untouched).all()))
+
+
+def _answer(value: float, resolved: float, variance: float, aligned: bool) -> Estimate:
+    return Estimate(value, math.sqrt(variance), 0.0 if aligned else value - resolved, aligned)
+
+
+def _contract(table: Floats, weights: Iterable[Floats]) -> float:
+    """Weigh and sum a table axis by axis, outermost first; only the weights know its axes."""
     for one in weights:
-        result = np.tensordot(one, result, axes=(0, 0))
-    return float(result)
+        table = one @ table.reshape(len(one), -1)
+    return float(table.sum())

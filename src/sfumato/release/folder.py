@@ -1,37 +1,38 @@
 """The folder that a release is on disk: Parquet for counts, JSON for the rest, a manifest that seals them.
 
-`records.parquet` is for everyone; `geometry.json` and `schema.json` are what Sfumato needs to answer queries again.
+`records.parquet` is for everyone; the rest is what Sfumato needs to answer queries again, the same for every partition
+but for what `tree_files` adds.
 Reading executes nothing and believes nothing that the manifest's digests do not cover.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from fractions import Fraction
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.exact import read_fraction
 from sfumato.partition import Grid
-from sfumato.privacy.noisy import Noisy
+from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.manifest import AGAIN, Manifest
-from sfumato.release.projection import nonnegative
-from sfumato.release.records import count_names, record_batches
+from sfumato.release.reading import read_rate, whole_numbers
+from sfumato.release.records import count_names
+from sfumato.release.tree_files import read_tree, tree_geometry, write_tree
 from sfumato.schema import Schema
 from sfumato.storage import give_room, reason_of, sha256
+from sfumato.tree import Partition, Tree
 
-FILES = {"records.parquet", "margins.parquet", "schema.json", "geometry.json"}
+GRID_FILES = {"records.parquet", "margins.parquet", "schema.json", "geometry.json"}
+FILES = {"grid": GRID_FILES, "tree": GRID_FILES | {"nodes.parquet", "counts.parquet", "earlier.parquet"}}
 BYTES_PER_CELL = 24
 BYTES_PER_LEAF = 64
 
-Contents = tuple[Schema, Grid, Noisy, Mapping[int, Noisy], Manifest]
+Contents = tuple[Schema, Partition, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...]]
 
 
 def space_for(cells: int, schema: Schema) -> int:
@@ -39,15 +40,20 @@ def space_for(cells: int, schema: Schema) -> int:
     return (1 << 20) + cells * BYTES_PER_CELL + sum(schema.shape) * BYTES_PER_LEAF
 
 
-def write_release(staging: Path, contents: Contents) -> Manifest:
+def write_release(staging: Path, contents: Contents, records: Iterator[pa.RecordBatch]) -> Manifest:
     """Write all files into an empty folder; give the manifest that seals them."""
-    schema, grid, counts, margins, manifest = contents
+    schema, partition, counts, margins, manifest, earlier = contents
     give_room(staging)
     try:
-        _write_records(staging / "records.parquet", schema, grid, counts)
+        _write_records(staging / "records.parquet", records)
         _write_margins(staging / "margins.parquet", schema, margins)
         _write_json(staging / "schema.json", schema.plain())
-        _write_json(staging / "geometry.json", _geometry(schema, grid, counts, margins))
+        if isinstance(partition, Tree):
+            write_tree(staging, schema, partition, counts, earlier)
+            geometry = tree_geometry(counts, earlier)
+        else:
+            geometry = _grid_geometry(schema, partition, counts)
+        _write_json(staging / "geometry.json", geometry | _margin_rates(schema, margins))
         sealed = manifest.with_files({path.name: sha256(path) for path in sorted(staging.iterdir())})
         (staging / "manifest.json").write_text(sealed.dump(), encoding="utf-8")
     except (OSError, pa.ArrowException) as error:
@@ -61,17 +67,20 @@ def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(plain, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-def _geometry(schema: Schema, grid: Grid, counts: Noisy, margins: Mapping[int, Noisy]) -> dict[str, Any]:
-    names = list(schema.predictors)
+def _grid_geometry(schema: Schema, grid: Grid, counts: Noisy) -> dict[str, Any]:
+    (rate,) = counts.rates
     return {
-        "partition": {"kind": "grid", "cuts": dict(zip(names, grid.cuts, strict=True))},
-        "counts_epsilon": str(counts.epsilon),
-        "margins_epsilon": {names[attribute]: str(margin.epsilon) for attribute, margin in margins.items()},
+        "partition": {"kind": "grid", "cuts": dict(zip(schema.predictors, grid.cuts, strict=True))},
+        "counts_epsilon": str(rate),
     }
 
 
-def _write_records(path: Path, schema: Schema, grid: Grid, counts: Noisy) -> None:
-    batches = record_batches(schema, grid, counts.counts, nonnegative(counts.counts, "projection"))
+def _margin_rates(schema: Schema, margins: Mapping[int, Margin]) -> dict[str, Any]:
+    names = list(schema.predictors)
+    return {"margins_epsilon": {names[attribute]: str(margin.rate) for attribute, margin in margins.items()}}
+
+
+def _write_records(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     first = next(batches)
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
         writer.write_batch(first)
@@ -79,7 +88,7 @@ def _write_records(path: Path, schema: Schema, grid: Grid, counts: Noisy) -> Non
             writer.write_batch(batch)
 
 
-def _write_margins(path: Path, schema: Schema, margins: Mapping[int, Noisy]) -> None:
+def _write_margins(path: Path, schema: Schema, margins: Mapping[int, Margin]) -> None:
     names, columns = list(schema.predictors), list(schema.predictors.values())
     fields = pa.schema(
         [("attribute", pa.string()), ("leaf", pa.int64()), ("value", pa.string()), ("noisy_count", pa.int64())]
@@ -104,7 +113,7 @@ def read_release(folder: str | Path) -> Contents:
     place = Path(folder)
     try:
         manifest = Manifest.loads((place / "manifest.json").read_text(encoding="utf-8"))
-        if manifest.files.keys() != FILES:
+        if manifest.files.keys() not in FILES.values():
             raise ReleaseError("manifest.json must seal exactly the files of a release", AGAIN)
         for name, digest in manifest.files.items():
             if sha256(place / name) != digest:
@@ -131,40 +140,36 @@ def read_release(folder: str | Path) -> Contents:
 def _read(place: Path, manifest: Manifest) -> Contents:
     schema = Schema.parse(json.loads((place / "schema.json").read_text(encoding="utf-8")))
     geometry = json.loads((place / "geometry.json").read_text(encoding="utf-8"))
-    if geometry["partition"]["kind"] != "grid":
+    kind = geometry["partition"]["kind"]
+    if kind not in FILES:
         raise ReleaseError(
             "the release's regions must be of a kind that this version knows", "Upgrade Sfumato to read it."
         )
-    grid = Grid(tuple(tuple(map(int, geometry["partition"]["cuts"][name])) for name in schema.predictors))
-    if grid.shape != schema.shape or manifest.schema_digest != schema.digest:
+    if manifest.files.keys() != FILES[kind]:
+        raise ReleaseError(f"manifest.json must seal exactly the files of a {kind}", AGAIN)
+    partition, counts, earlier = (read_tree if kind == "tree" else _read_grid)(place, schema, geometry)
+    if partition.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
+    margins = _read_margins(place, schema, geometry["margins_epsilon"])
+    return schema, partition, counts, margins, manifest, earlier
+
+
+def _read_grid(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:
+    grid = Grid(tuple(tuple(map(int, geometry["partition"]["cuts"][name])) for name in schema.predictors))
     column = count_names(schema)[0]
-    noisy = _whole_numbers(pq.read_table(place / "records.parquet", columns=[column])[column])
-    counts = Noisy(noisy.reshape(grid.regions, len(schema.classes)), _epsilon(geometry["counts_epsilon"]))
-    return schema, grid, counts, _read_margins(place, schema, geometry["margins_epsilon"]), manifest
+    noisy = whole_numbers(pq.read_table(place / "records.parquet", columns=[column])[column])
+    counts = Noisy.even(noisy.reshape(grid.regions, len(schema.classes)), read_rate(geometry["counts_epsilon"]))
+    return grid, counts, ()
 
 
-def _read_margins(place: Path, schema: Schema, epsilons: Mapping[str, str]) -> dict[int, Noisy]:
+def _read_margins(place: Path, schema: Schema, epsilons: Mapping[str, str]) -> dict[int, Margin]:
     table = pq.read_table(place / "margins.parquet", columns=["attribute", "noisy_count"])
-    owners, counts = np.asarray(table["attribute"].to_pylist(), object), _whole_numbers(table["noisy_count"])
+    owners, counts = np.asarray(table["attribute"].to_pylist(), object), whole_numbers(table["noisy_count"])
     margins = {
-        attribute: Noisy(counts[owners == name], _epsilon(epsilons[name]))
+        attribute: Margin(counts[owners == name], read_rate(epsilons[name]))
         for attribute, name in enumerate(schema.predictors)
         if name in epsilons
     }
     if any(len(margin.counts) != schema.shape[attribute] for attribute, margin in margins.items()):
         raise ReleaseError("the release's margins must have a count for every leaf", AGAIN)
     return margins
-
-
-def _whole_numbers(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    if not pa.types.is_int64(column.type) or column.null_count:
-        raise ReleaseError("the release's counts must be whole numbers", AGAIN)
-    return np.asarray(column.to_numpy())
-
-
-def _epsilon(text: str) -> Fraction:
-    epsilon = read_fraction(text)
-    if epsilon is None or epsilon <= 0:
-        raise ReleaseError("the release's epsilons must be positive fractions", AGAIN)
-    return epsilon

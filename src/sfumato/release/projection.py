@@ -29,6 +29,14 @@ def threshold(counts: NDArray[np.int64]) -> float:
     return float(steps[above[-1]]) if above.size else float(falling[0])
 
 
+def refuse_unknown(how: str) -> None:
+    """Refuse a way that there is not."""
+    if how not in get_args(Nonnegative):
+        raise ReleaseError(
+            f"nonnegative ({how}) must be one of {', '.join(get_args(Nonnegative))}", "Choose one of them."
+        )
+
+
 def nonnegative(counts: Integers, how: Nonnegative) -> Integers:
     """Make counts non-negative integers: the projection that keeps the noisy total, or the papers' clamping at 0.
 
@@ -37,10 +45,7 @@ def nonnegative(counts: Integers, how: Nonnegative) -> Integers:
     >>> nonnegative(np.array([6, 3, -2, 0]), "clamp").tolist()
     [6, 3, 0, 0]
     """
-    if how not in get_args(Nonnegative):
-        raise ReleaseError(
-            f"nonnegative ({how}) must be one of {', '.join(get_args(Nonnegative))}", "Choose one of them."
-        )
+    refuse_unknown(how)
     if how == "clamp":
         return np.asarray(np.maximum(counts, 0), np.int64)
     wanted = np.maximum(counts - threshold(counts), 0.0).ravel()

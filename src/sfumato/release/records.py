@@ -6,8 +6,7 @@ frame library that the analyst uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import narwhals as nw
@@ -16,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import ReleaseError
-from sfumato.partition import Grid
+from sfumato.release.regions import Sides
 from sfumato.schema import Schema
 
 Frame = Literal["arrow", "pandas", "polars"]
@@ -32,23 +31,23 @@ def count_names(schema: Schema) -> tuple[str, str]:
 
 
 def record_batches(
-    schema: Schema, grid: Grid, noisy: NDArray[np.int64], people: NDArray[np.int64]
+    schema: Schema, sides: Sequence[Sides], shown: NDArray[Any], people: NDArray[np.int64]
 ) -> Iterator[pa.RecordBatch]:
     """Give all cells as rows, regions in their order and classes inside: both counts are regions x classes."""
     labels = [
-        pa.array([column.label(lo, hi) for lo, hi in pairwise(cut)])
-        for column, cut in zip(schema.predictors.values(), grid.cuts, strict=True)
+        pa.array([column.label(lo, hi) for lo, hi in side.ranges.tolist()])
+        for column, side in zip(schema.predictors.values(), sides, strict=True)
     ]
     classes = len(schema.classes)
-    for start in range(0, grid.regions, CHUNK):
-        regions = np.arange(start, min(start + CHUNK, grid.regions))
+    for start in range(0, len(people), CHUNK):
+        regions = np.arange(start, min(start + CHUNK, len(people)))
         columns = {
-            name: _named(np.repeat(grid.parts_at(attribute, regions), classes), labels[attribute])
-            for attribute, name in enumerate(schema.predictors)
+            name: _named(np.repeat(side.number(regions), classes), names)
+            for name, side, names in zip(schema.predictors, sides, labels, strict=True)
         }
         if schema.target is not None:
             columns[schema.target] = _named(np.tile(np.arange(classes), len(regions)), pa.array(schema.classes))
-        counts = (pa.array(noisy[regions].ravel()), pa.array(people[regions].ravel()))
+        counts = (pa.array(shown[regions].ravel()), pa.array(people[regions].ravel()))
         yield pa.RecordBatch.from_pydict(columns | dict(zip(count_names(schema), counts, strict=True)))
 
 

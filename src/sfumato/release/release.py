@@ -6,7 +6,7 @@ records only when someone asks for records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,35 +17,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.attributes import Categorical
+from sfumato.attributes import Identifier
 from sfumato.errors import ReleaseError
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Noisy
-from sfumato.release.answers import Estimate, PartWeights, estimate
+from sfumato.io.encode import encode, refuse_misfits
+from sfumato.io.tables import open_table
+from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
+from sfumato.release.answers import Cover, Estimate, estimate
 from sfumato.release.conditions import read_condition
+from sfumato.release.estimates import Estimates
 from sfumato.release.folder import Contents, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
-from sfumato.release.projection import Nonnegative, nonnegative
+from sfumato.release.projection import Nonnegative
 from sfumato.release.records import Frame, as_frame, count_names, record_batches
-from sfumato.release.spread import spread
-from sfumato.release.synthesis import draw_cells, draw_records, values
+from sfumato.release.regions import Sides, regions_of, sides_of
+from sfumato.release.spread import Spread
+from sfumato.release.synthesis import draw_cells, draw_leaves, values
 from sfumato.schema import Schema
 from sfumato.storage import staged_folder
+from sfumato.tree import Partition
 
 MOST_ROWS = 10**9
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A published table. `count`, `records` and `sample` are its three faces."""
+    """A published table. `count`, `records`, `sample` and `classify` are its faces."""
 
     schema: Schema
-    partition: Grid
+    partition: Partition
     counts: Noisy
     """regions x classes"""
-    margins: Mapping[int, Noisy]
+    margins: Mapping[int, Margin]
     """attribute -> noisy count of each leaf"""
     manifest: Manifest
+    earlier: tuple[NodeCounts, ...] = ()
+    """what was bought for nodes of a tree on the way to its regions"""
 
     def __repr__(self) -> str:
         """Tell the method, the promise and the size."""
@@ -60,14 +66,24 @@ class Release:
     @property
     def total(self) -> int:
         """The noisy number of people."""
-        return int(self.counts.counts.sum())
+        return self.estimates.total
 
     @cached_property
-    def _shares(self) -> list[NDArray[np.float64]]:
-        """How people are spread over the leaves inside each part of each attribute."""
+    def estimates(self) -> Estimates:
+        """The best estimate of every region's counts from everything that was bought."""
+        return Estimates.of(self.partition, self.counts, self.earlier)
+
+    @cached_property
+    def sides(self) -> list[Sides]:
+        """The ranges that the regions have of each attribute."""
+        return [sides_of(self.partition, attribute) for attribute in range(len(self.schema.predictors))]
+
+    @cached_property
+    def _spreads(self) -> list[Spread]:
+        """How people are spread over the leaves of each attribute."""
         return [
-            spread(cut, self.margins[attribute].counts if attribute in self.margins else None)
-            for attribute, cut in enumerate(self.partition.cuts)
+            Spread.of(leaves, self.margins[attribute].counts if attribute in self.margins else None)
+            for attribute, leaves in enumerate(self.schema.shape)
         ]
 
     def count(self, condition: str = "") -> Estimate:
@@ -76,23 +92,40 @@ class Release:
 
     def count_weighted(self, weights: Mapping[str, NDArray[np.float64]]) -> Estimate:
         """Estimate a count from weights of leaves, by attribute; an attribute left out is not restricted."""
-        parts = [
-            PartWeights.of(cut, shares, weights.get(name))
-            for name, cut, shares in zip(self.schema.predictors, self.partition.cuts, self._shares, strict=True)
-        ]
+        covers = {
+            attribute: Cover.of(self.sides[attribute].ranges, self._spreads[attribute], weights[name])
+            for attribute, name in enumerate(self.schema.predictors)
+            if name in weights
+        }
         target = self.schema.target
         everyone = np.ones(len(self.schema.classes))
-        return estimate(
-            self.partition, self.counts, parts, everyone if target is None else weights.get(target, everyone)
-        )
+        classes = everyone if target is None else weights.get(target, everyone)
+        return estimate(self.partition, self.sides, self.estimates, covers, classes)
+
+    def classify(self, table: Any) -> NDArray[np.str_]:
+        """Give the class that is most frequent in the region of each row of a table: a path or a frame, with or
+        without a class column.
+        """
+        predictors = Schema(missing_values=self.schema.missing_values, attributes=dict(self.schema.predictors))
+        coded = encode(open_table(table), predictors)
+        refuse_misfits(coded)
+        return np.asarray(self.schema.classes)[self.classify_codes(coded.columns)]
+
+    def classify_codes(self, rows: Mapping[str, NDArray[np.unsignedinteger]]) -> NDArray[np.int64]:
+        """Give the code of the class that is most frequent in the region of each row; rows are leaf codes by name."""
+        if self.schema.target is None:
+            raise ReleaseError("a release must have a class to classify by", "Publish with a target.")
+        regions = regions_of(self.partition, [rows[name] for name in self.schema.predictors])
+        return self.estimates.majorities()[regions]
 
     def records(self, frame: Frame = "arrow", how: Nonnegative = "projection") -> Any:
         """Give the generalized records with their counts, groups without people left out."""
-        people = nonnegative(self.counts.counts, how)
         noisy, count = count_names(self.schema)
-        batches = record_batches(self.schema, self.partition, self.counts.counts, people)
-        kept = [batch.filter(pc.greater(batch[count], 0)) for batch in batches]
+        kept = [batch.filter(pc.greater(batch[count], 0)) for batch in self._record_batches(how)]
         return as_frame(pa.Table.from_batches(kept).drop_columns([noisy]), frame)
+
+    def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
+        return record_batches(self.schema, self.sides, self.estimates.shown, self.estimates.people(how))
 
     def sample(
         self,
@@ -103,45 +136,54 @@ class Release:
         how: Nonnegative = "projection",
     ) -> Any:
         """Draw synthetic records with original values, as many as the noisy total unless said otherwise."""
+        rng = _random(seed)
+        drawn = self._draw(rows, rng, how)
+        columns = {
+            name: values(column, drawn[name], rng)
+            for name, column in self.schema.attributes.items()
+            if not isinstance(column, Identifier)
+        }
+        return as_frame(pa.table(columns), frame)
+
+    def sample_codes(
+        self, rows: int | None = None, *, seed: int | None = None, how: Nonnegative = "projection"
+    ) -> dict[str, NDArray[np.int64]]:
+        """Draw synthetic records as leaf codes, by attribute."""
+        return self._draw(rows, _random(seed), how)
+
+    def _draw(self, rows: int | None, rng: np.random.Generator, how: Nonnegative) -> dict[str, NDArray[np.int64]]:
         size = max(self.total, 0) if rows is None else rows
         if not isinstance(size, int) or not 0 <= size <= MOST_ROWS:
             raise ReleaseError(
                 f"rows ({size}) must be a whole number from 0 to {MOST_ROWS:,}", "Ask for fewer records."
             )
-        if seed is not None and seed < 0:
-            raise ReleaseError(f"seed ({seed}) must be 0 or more", "Give another seed, or none.")
-        rng = np.random.default_rng(seed)
-        cells = draw_cells(nonnegative(self.counts.counts, how), size, rng)
+        cells = draw_cells(self.estimates.people(how), size, rng)
         regions, classes = np.divmod(cells, len(self.schema.classes))
-        predictors = self.schema.predictors
-        drawn = dict(
-            zip(
-                predictors,
-                draw_records(self.partition, list(predictors.values()), self._shares, regions, rng),
-                strict=True,
-            )
-        )
-        if self.schema.target is not None:
-            column = self.schema.attributes[self.schema.target]
-            assert isinstance(column, Categorical)
-            drawn[self.schema.target] = values(column, classes, rng)
-        names = [name for name in self.schema.attributes if name in drawn]
-        return as_frame(pa.table([drawn[name] for name in names], names=names), frame)
+        leaves = draw_leaves(self.sides, self._spreads, regions, rng)
+        drawn = dict(zip(self.schema.predictors, leaves, strict=True))
+        return drawn if self.schema.target is None else drawn | {self.schema.target: classes}
 
     @property
     def _contents(self) -> Contents:
-        return self.schema, self.partition, self.counts, self.margins, self.manifest
+        return self.schema, self.partition, self.counts, self.margins, self.manifest, self.earlier
 
     def save(self, folder: str | Path) -> None:
         """Write the release to a folder, whole or not at all."""
-        with staged_folder(folder, space_for(self.counts.counts.size, self.schema)) as staging:
+        cells = self.counts.counts.size + sum(bought.noisy.counts.size for bought in self.earlier)
+        with staged_folder(folder, space_for(cells, self.schema)) as staging:
             self.write_into(staging)
 
     def write_into(self, staging: Path) -> Release:
         """Write the release's files into an empty folder; give the release with its files sealed."""
-        return replace(self, manifest=write_release(staging, self._contents))
+        return replace(self, manifest=write_release(staging, self._contents, self._record_batches("projection")))
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """Read a release, checking that it is whole and as published. Nothing in it is executed."""
         return cls(*read_release(folder))
+
+
+def _random(seed: int | None) -> np.random.Generator:
+    if seed is not None and seed < 0:
+        raise ReleaseError(f"seed ({seed}) must be 0 or more", "Give another seed, or none.")
+    return np.random.default_rng(seed)

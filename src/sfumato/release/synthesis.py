@@ -14,10 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.attributes import Categorical, Numeric
-from sfumato.partition import Grid
+from sfumato.release.regions import Sides
+from sfumato.release.spread import Spread
 
 Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def draw_cells(counts: Integers, size: int, rng: np.random.Generator) -> Integers:
@@ -28,16 +28,11 @@ def draw_cells(counts: Integers, size: int, rng: np.random.Generator) -> Integer
     return np.asarray(np.searchsorted(running, rng.random(size) * running[-1], side="right"), np.int64)
 
 
-def draw_leaves(grid: Grid, attribute: int, parts: Integers, shares: Floats, rng: np.random.Generator) -> Integers:
-    """Draw a leaf inside each given part of an attribute, by the leaves' shares of their part."""
-    cut = grid.cuts[attribute]
-    start = np.asarray(cut[:-1])
-    ends = np.cumsum(shares)
-    before = np.concatenate(([0.0], ends))[start]
-    after = ends[np.asarray(cut[1:]) - 1]
-    at = before[parts] + rng.random(len(parts)) * (after - before)[parts]
-    leaves = np.searchsorted(ends, at, side="right")
-    return np.asarray(np.clip(leaves, start[parts], np.asarray(cut[1:])[parts] - 1), np.int64)
+def draw_leaves(
+    sides: Sequence[Sides], spreads: Sequence[Spread], regions: Integers, rng: np.random.Generator
+) -> list[Integers]:
+    """Draw one record inside each given region, as the leaf codes of its attributes."""
+    return [spread.draw(side.of(regions), rng) for side, spread in zip(sides, spreads, strict=True)]
 
 
 def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Generator) -> pa.Array:
@@ -65,21 +60,3 @@ def _decimals(column: Numeric) -> int:
     bounds = (column.lower, column.upper, column.step)
     exponents = [-int(bound.as_tuple().exponent) for bound in bounds if isinstance(bound, Decimal)]
     return min(max([0, *exponents]), 12)
-
-
-def draw_records(
-    grid: Grid,
-    columns: Sequence[Categorical | Numeric],
-    shares: Sequence[Floats],
-    regions: Integers,
-    rng: np.random.Generator,
-) -> list[pa.Array]:
-    """Draw one record inside each given region."""
-    return [
-        values(
-            column,
-            draw_leaves(grid, attribute, grid.parts_at(attribute, regions), shares[attribute], rng),
-            rng,
-        )
-        for attribute, column in enumerate(columns)
-    ]

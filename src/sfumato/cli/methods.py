@@ -1,0 +1,54 @@
+"""Methods as the command line knows them: their parameters are options, taken from the methods themselves."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from sfumato import METHODS
+from sfumato.errors import MethodError
+from sfumato.methods import Method
+
+Command = Callable[..., Any]
+
+
+def method_options(command: Command) -> Command:
+    """Add an option for every parameter of any method."""
+    for name in reversed(_parameters()):
+        command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=_help(name))(command)
+    return command
+
+
+def _parameters() -> list[str]:
+    return list(dict.fromkeys(one.name for method in METHODS.values() for one in fields(method)))
+
+
+def _help(name: str) -> str:
+    """Say what a parameter does and its default, once for methods that agree."""
+    said: dict[str, list[str]] = {}
+    for method in METHODS.values():
+        for one in fields(method):
+            if one.name == name:
+                default = "" if one.default is None else f" [{one.default}]"
+                said.setdefault(f"{one.metadata['says']}{default}", []).append(method.name)
+    if len(said) == 1 and len(next(iter(said.values()))) == len(METHODS):
+        return next(iter(said))
+    return "  ".join(f"{', '.join(methods)}: {text}" for text, methods in said.items())
+
+
+def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method:
+    """Make the named method from the options that were given, refusing those that it does not have."""
+    method = METHODS[name]
+    options = {key: value for key, value in given.items() if value is not None}
+    known = inspect.signature(method.as_published).parameters if as_published else [one.name for one in fields(method)]
+    for key in options.keys() - set(known):
+        what = f"{name} as published" if as_published else name
+        raise MethodError(
+            f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",
+            f"It has {', '.join('--' + one.replace('_', '-') for one in known)}.",
+        )
+    return method.as_published(**options) if as_published else method(**options)

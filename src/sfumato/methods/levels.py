@@ -1,0 +1,83 @@
+"""Growing a tree of regions level by level: one pass over the data and a fixed number of debits for each level.
+
+Here is what the ways to grow have in common: the nodes of the newest level, their children, and what is known of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.counts.choices import Ways
+from sfumato.counts.tally import Tally
+from sfumato.privacy.noisy import NodeCounts, Noisy
+from sfumato.schema import Schema
+from sfumato.tree import Tree
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The newest nodes of a tree: the places of one tally. Place i came from place `parents[i]` of the level above and
+    may have `shares[i]` specializations, itself and below.
+    """
+
+    tally: Tally
+    parents: Integers
+    shares: Integers
+
+    @classmethod
+    def first(cls, schema: Schema, specializations: int) -> Level:
+        """Begin with one region that holds everything."""
+        tree = Tree.whole(schema.shape)
+        every = tuple(range(len(schema.shape)))
+        tally = Tally(tree, len(schema.classes), every, tree.leaves)
+        return cls(tally, np.zeros(1, np.int64), np.array([specializations]))
+
+    @property
+    def tree(self) -> Tree:
+        """The tree so far."""
+        assert isinstance(self.tally.partition, Tree)
+        return self.tally.partition
+
+    @cached_property
+    def boxes(self) -> NDArray[np.int32]:
+        """The ranges of the places."""
+        assert self.tally.nodes is not None
+        return self.tree.boxes_of(self.tally.nodes)
+
+    def refined(self, chosen: Ways) -> tuple[Tally, Integers]:
+        """Specialize places as chosen: give the tally of the children, and the place that each came from."""
+        assert self.tally.nodes is not None
+        nodes = self.tally.nodes[chosen.places]
+        tree = self.tree.refine(nodes, chosen.attributes, chosen.borders, chosen.starts)
+        children = np.arange(len(self.tree), len(tree))
+        tally = Tally(tree, self.tally.classes, self.tally.attributes, children)
+        return tally, np.repeat(chosen.places, chosen.children)
+
+
+def describe_level(number: int, chosen: Ways, names: Sequence[str]) -> str:
+    """Say in a line what a level did.
+
+    >>> describe_level(1, Ways.one(0, 1, (0, 22, 47)), ["job", "age"])
+    'level 1: 1 specialization (age 1)'
+    """
+    by_name = Counter(names[attribute] for attribute in chosen.attributes.tolist())
+    along = ", ".join(f"{name} {count:,}" for name, count in by_name.most_common())
+    return f"level {number}: {len(chosen):,} specialization{'s' if len(chosen) > 1 else ''} ({along})"
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A grown tree with the noisy counts of its leaves, what was bought on the way, and a line for each level."""
+
+    tree: Tree
+    counts: Noisy
+    steps: tuple[str, ...]
+    earlier: tuple[NodeCounts, ...] = ()

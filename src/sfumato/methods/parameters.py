@@ -1,0 +1,58 @@
+"""Reading a method's parameters: from text or numbers to checked values, with one sentence for what does not fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import field, fields
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import MethodError
+from sfumato.exact import read_fraction
+
+
+def parameter(default: Any, says: str) -> Any:
+    """Declare a parameter of a method: its default, and what it says to those who set it."""
+    return field(default=default, metadata={"says": says})
+
+
+def read_number(name: str, value: object, remedy: str, least: int = 1) -> int:
+    """Read a whole number."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise MethodError(f"{name} ({str(value)[:40]}) must be a whole number from {least} up", remedy)
+    return value
+
+
+def read_share(name: str, value: object, least: Fraction) -> Fraction:
+    """Read a share of the budget."""
+    share = read_fraction(value)
+    if share is None or not least <= share <= Fraction(9, 10) or share.denominator > 1000:
+        raise MethodError(
+            f"{name} ({str(value)[:40]}) must be a share from {float(least):g} to 0.9 with at most three decimals",
+            "Give for example 0.2.",
+        )
+    return share
+
+
+def read_truth(name: str, value: object) -> bool:
+    """Read yes or no."""
+    known = {"yes": True, "true": True, "no": False, "false": False}
+    truth = known.get(str(value).lower())
+    if truth is None:
+        raise MethodError(f"{name} ({str(value)[:40]}) must be yes or no", "Choose one of them.")
+    return truth
+
+
+def refuse_other(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a word that is not one of these."""
+    if value not in choices:
+        raise MethodError(f"{name} ({str(value)[:40]}) must be one of {', '.join(choices)}", "Choose one of them.")
+
+
+def plain_parameters(method: Any) -> Mapping[str, Any]:
+    """Give a method's parameters as plain values, for the manifest."""
+    values = {one.name: getattr(method, one.name) for one in fields(method)}
+    return {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}

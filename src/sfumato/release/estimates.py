@@ -1,0 +1,182 @@
+"""The best estimate of every region's counts from everything that was bought, and how far noise may have moved it.
+
+A grid's regions were measured once and apart. Over a tree counts were bought on the way, too, and bring what they know
+to the leaves; then the leaves' errors hang together, and only here is it known how.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.partition import Indices
+from sfumato.privacy.noisy import NodeCounts, Noisy
+from sfumato.release.consistency import Consistent, project
+from sfumato.release.projection import Nonnegative, nonnegative, refuse_unknown
+from sfumato.tree import Partition, Tree
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+LEAST_VARIANCE = 1e-100
+"""Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
+DECIMALS = 3
+"""As many as estimates are shown with."""
+
+
+class Estimates(ABC):
+    """Unbiased estimates of the counts of regions, by class. Classes err alike and apart."""
+
+    @staticmethod
+    def of(partition: Partition, counts: Noisy, earlier: Sequence[NodeCounts] = ()) -> Estimates:
+        """Combine the counts of the regions with what was bought on the way to them."""
+        if isinstance(partition, Tree):
+            return TreeEstimates(partition, reconciled(partition, counts, earlier))
+        if earlier:
+            raise ValueError("earlier counts must be those of a tree's nodes")
+        return GridEstimates(counts)
+
+    @property
+    @abstractmethod
+    def values(self) -> Floats:
+        """The estimates: regions x classes."""
+
+    @property
+    @abstractmethod
+    def variances(self) -> Floats:
+        """The variance of each region's estimate of one class."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """The estimated number of people, which whole people made from the estimates add up to."""
+
+    @property
+    @abstractmethod
+    def shown(self) -> NDArray[Any]:
+        """The estimates as records show them."""
+
+    @abstractmethod
+    def variance(self, weights: Floats) -> float:
+        """Give the variance of a weighted sum of the regions' estimates of one class."""
+
+    @abstractmethod
+    def people(self, how: Nonnegative) -> Integers:
+        """Give non-negative whole numbers of people: regions x classes."""
+
+    @abstractmethod
+    def majorities(self) -> Indices:
+        """Give each region's most frequent class."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridEstimates(Estimates):
+    """Counts of regions that were measured once, each with its own noise: they are their own best estimates."""
+
+    counts: Noisy
+
+    @cached_property
+    def values(self) -> Floats:
+        """The counts."""
+        return self.counts.counts.astype(np.float64)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variances of their noise."""
+        return self.counts.variances
+
+    @property
+    def total(self) -> int:
+        """The noisy number of people."""
+        return int(self.counts.counts.sum())
+
+    @property
+    def shown(self) -> Integers:
+        """The noisy counts as they were measured."""
+        return self.counts.counts
+
+    def variance(self, weights: Floats) -> float:
+        """Sum the variances, times squared weights."""
+        return float(weights**2 @ self.variances)
+
+    def people(self, how: Nonnegative) -> Integers:
+        """Project all counts at once, or clamp them."""
+        return nonnegative(self.counts.counts, how)
+
+    def majorities(self) -> Indices:
+        """Give the class of the largest count, the first of equals."""
+        return np.asarray(np.argmax(self.counts.counts, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEstimates(Estimates):
+    """Leaves of a tree whose nodes were made to agree: a leaf's estimate knows what its ancestors' counts say."""
+
+    tree: Tree
+    nodes: Consistent
+
+    @cached_property
+    def values(self) -> Floats:
+        """The leaves' part of the consistent counts."""
+        return np.asarray(self.nodes.values[self.tree.leaves])
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of each leaf's estimate of one class."""
+        return np.asarray(self.nodes.leaf_variances()[self.tree.leaves])
+
+    @property
+    def total(self) -> int:
+        """The root's people."""
+        return round(float(self.nodes.values[0].sum()))
+
+    @property
+    def shown(self) -> Floats:
+        """The estimates, rounded."""
+        return np.asarray(np.round(self.values, DECIMALS))
+
+    def variance(self, weights: Floats) -> float:
+        """Take into account that leaves which share an ancestor err together."""
+        everywhere = np.zeros(len(self.tree))
+        everywhere[self.tree.leaves] = weights
+        return float(self.nodes.variance(everywhere))
+
+    def people(self, how: Nonnegative) -> Integers:
+        """Project from the root down, so that subtrees keep their people too, or clamp the rounded estimates."""
+        refuse_unknown(how)
+        if how == "clamp":
+            return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
+        return np.asarray(project(self.tree.parents, self.nodes.values, self.nodes.upward)[self.tree.leaves])
+
+    def majorities(self) -> Indices:
+        """Give the class of the largest estimate; a leaf with no people, or with a tie, follows its parent."""
+        largest = self.nodes.values.max(axis=1, keepdims=True)
+        undecided = (largest[:, 0] <= 0) | ((self.nodes.values == largest).sum(axis=1) > 1)
+        majorities = np.argmax(self.nodes.values, axis=1)
+        for level in self.nodes.levels:
+            followers = level.nodes[undecided[level.nodes]]
+            majorities[followers] = majorities[self.tree.parents[followers]]
+        return np.asarray(majorities[self.tree.leaves])
+
+
+def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts]) -> Consistent:
+    """Make all counts of a tree agree, those of one node first combined by inverse variance.
+
+    With mean m of precision P so far, a count c of precision p makes it m + (c - m) p / (P + p): a node that was
+    measured once keeps its count exactly.
+    """
+    mean, precision = np.zeros((len(tree), counts.counts.shape[1])), np.zeros(len(tree))
+    for bought in (NodeCounts(tree.leaves, counts), *earlier):
+        if len(np.unique(bought.nodes)) < len(bought.nodes):
+            raise ValueError("a round must count a node once")
+        new = 1 / np.maximum(bought.noisy.variances, LEAST_VARIANCE)
+        precision[bought.nodes] += new
+        say = new / precision[bought.nodes]
+        mean[bought.nodes] += say[:, None] * (bought.noisy.counts - mean[bought.nodes])
+    return Consistent.of(tree.parents, mean, precision)

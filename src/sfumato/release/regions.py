@@ -1,0 +1,55 @@
+"""The regions of any partition, seen attribute by attribute: which ranges occur, and who has which.
+
+Few ranges of one attribute occur however many regions there are, so whatever is costly (a name, a covered share) is
+done once per range and then handed to the regions by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from sfumato.partition import Codes, Grid, Indices
+from sfumato.tree import Partition
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The ranges of one attribute that occur among the regions, and the number of the one that each region has."""
+
+    ranges: Indices
+    """distinct ranges x 2: [lo, hi) of leaf codes"""
+    number: Callable[[Indices], Indices]
+    """from regions to rows of `ranges`"""
+
+    def of(self, regions: Indices) -> Indices:
+        """Give the range of each region: regions x 2."""
+        return self.ranges[self.number(regions)]
+
+
+def sides_of(partition: Partition, attribute: int) -> Sides:
+    """See a partition from one attribute.
+
+    >>> from sfumato.tree import Tree
+    >>> tree = Tree.whole((4, 47)).refine([0], [1], [0, 22, 47], [0, 3]).refine([2], [0], [0, 2, 4], [0, 3])
+    >>> jobs = sides_of(tree, 0)
+    >>> jobs.ranges.tolist(), jobs.number(np.arange(3)).tolist()
+    ([[0, 2], [0, 4], [2, 4]], [1, 0, 2])
+    """
+    if isinstance(partition, Grid):
+        cut = np.asarray(partition.cuts[attribute], np.int64)
+        return Sides(np.stack([cut[:-1], cut[1:]], axis=1), partial(partition.parts_at, attribute))
+    boxes = partition.boxes[partition.leaves, attribute].astype(np.int64)
+    base = partition.shape[attribute] + 1
+    keys, numbers = np.unique(boxes[:, 0] * base + boxes[:, 1], return_inverse=True)
+    return Sides(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__)
+
+
+def regions_of(partition: Partition, columns: Sequence[Codes]) -> Indices:
+    """Give the region that holds each coded row."""
+    if isinstance(partition, Grid):
+        return partition.locate(columns)
+    return np.searchsorted(partition.leaves, partition.locate(columns))

@@ -1,0 +1,248 @@
+"""Boxes within boxes: the regions that multidimensional generalization grows, each split in its own way.
+
+A `Tree` keeps every box that was ever split, because counts bought on the way up still inform the leaves. Nodes are
+numbered as they appear, so a node keeps its number when others are split, and whoever knows where the rows were one
+level ago needs a single step. The leaves are disjoint and cover the domain by construction: a privacy proof leans on
+that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.partition import Codes, Grid, Indices
+
+Nodes = NDArray[np.int32]
+
+ROOT = 0
+NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A moment in the growth of a tree: how many nodes there were, and the moment before."""
+
+    nodes: int
+    before: Stage | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Nodes in the order of their appearance: the root, then children of one family side by side, after their parent.
+
+    >>> tree = Tree.whole((4, 47)).refine([0], [1], [0, 22, 47], [0, 3]).refine([2], [0], [0, 2, 4], [0, 3])
+    >>> tree.leaves.tolist(), tree.regions
+    ([1, 3, 4], 3)
+    >>> tree.boxes[4].tolist()
+    [[2, 4], [22, 47]]
+    """
+
+    shape: tuple[int, ...]
+    parents: Nodes
+    """each node's parent; NONE for the root"""
+    attributes: Nodes
+    """the attribute along which a node was cut out of its parent; NONE for the root"""
+    lows: Nodes
+    highs: Nodes
+    """the range of that attribute which it got"""
+    newest: Nodes
+    """the boxes of the last nodes, kept because growth asks for them next"""
+    stage: Stage = field(init=False, repr=False)
+    """which moment of its growth this is; only `refine` makes a tree that has another's stage behind it"""
+
+    def __post_init__(self) -> None:
+        """Freeze what privacy leans on; a tree that was not refined from another has no past."""
+        for array in (self.parents, self.attributes, self.lows, self.highs, self.newest):
+            array.setflags(write=False)
+        object.__setattr__(self, "stage", Stage(len(self.parents)))
+
+    @classmethod
+    def whole(cls, shape: Sequence[int]) -> Tree:
+        """One region that holds everything."""
+        none = np.array([NONE], np.int32)
+        box = np.stack([np.zeros(len(shape), np.int32), np.array(shape, np.int32)], axis=1)
+        return cls(tuple(shape), none, none, none, none, box[None])
+
+    @classmethod
+    def of_nodes(cls, shape: Sequence[int], parents: Indices, attributes: Indices, ranges: Indices) -> Tree:
+        """Build a tree from its nodes, refusing those that are not children side by side that fill their parents."""
+        given = (parents, attributes, ranges[:, 0], ranges[:, 1])
+        whole = [one.astype(np.int32) for one in given]
+        none = np.empty((0, len(shape), 2), np.int32)
+        tree = cls(tuple(shape), whole[0], whole[1], whole[2], whole[3], none)
+        fits = all(np.array_equal(one, other) for one, other in zip(given, whole, strict=True))
+        if not (len(parents) and fits and tree._families_fill_their_parents()):
+            raise ValueError("the children of every node must follow one another and fill it along one attribute")
+        return tree
+
+    def __len__(self) -> int:
+        """Count the nodes."""
+        return len(self.parents)
+
+    @cached_property
+    def leaves(self) -> Indices:
+        """The nodes without children: the regions, in their order."""
+        return np.flatnonzero(self.split_by == NONE)
+
+    @property
+    def regions(self) -> int:
+        """The number of regions."""
+        return len(self.leaves)
+
+    @cached_property
+    def split_attributes(self) -> tuple[int, ...]:
+        """The attributes along which something was split."""
+        return tuple(np.unique(self.attributes[1:]).tolist())
+
+    @cached_property
+    def split_by(self) -> NDArray[np.int16]:
+        """The attribute that each node's children divide; NONE for a leaf."""
+        split_by = np.full(len(self), NONE, np.int16)
+        split_by[self.parents[1:]] = self.attributes[1:]
+        return split_by
+
+    @cached_property
+    def depths(self) -> Indices:
+        """How many specializations lead to each node."""
+        depths, above = np.zeros(len(self), np.int64), self.parents
+        while (above != NONE).any():
+            depths += above != NONE
+            above = np.where(above == NONE, NONE, self.parents[above])
+        return depths
+
+    @cached_property
+    def boxes(self) -> NDArray[np.int32]:
+        """The ranges of every node: nodes x attributes x 2."""
+        boxes = np.empty((len(self), len(self.shape), 2), np.int32)
+        boxes[ROOT, :, 0], boxes[ROOT, :, 1] = 0, self.shape
+        order = np.argsort(self.depths, kind="stable")
+        for nodes in np.split(order, np.searchsorted(self.depths[order], np.arange(1, self.depths.max() + 1)))[1:]:
+            boxes[nodes] = boxes[self.parents[nodes]]
+            boxes[nodes, self.attributes[nodes], 0] = self.lows[nodes]
+            boxes[nodes, self.attributes[nodes], 1] = self.highs[nodes]
+        return boxes
+
+    def boxes_of(self, nodes: Indices) -> NDArray[np.int32]:
+        """Give the ranges of some nodes: those of the path to each, the later inside the earlier."""
+        older = len(self) - len(self.newest)
+        if (nodes >= older).all():
+            return np.asarray(self.newest[nodes - older])
+        boxes = np.empty((len(nodes), len(self.shape), 2), np.int32)
+        boxes[:, :, 0], boxes[:, :, 1] = 0, self.shape
+        rows, above = np.arange(len(nodes)), np.asarray(nodes)
+        while len(rows := rows[above != ROOT]):
+            above = above[above != ROOT]
+            along = self.attributes[above]
+            boxes[rows, along, 0] = np.maximum(boxes[rows, along, 0], self.lows[above])
+            boxes[rows, along, 1] = np.minimum(boxes[rows, along, 1], self.highs[above])
+            above = self.parents[above]
+        return boxes
+
+    def refines(self, stage: Stage) -> bool:
+        """Tell whether this tree was, or has grown from, that moment."""
+        moment: Stage | None = self.stage
+        while moment is not None and moment is not stage:
+            moment = moment.before
+        return moment is not None
+
+    def stages_since(self, stage: Stage) -> list[Stage]:
+        """Give the moments after that one, the latest first."""
+        stages, moment = [], self.stage
+        while moment is not stage and moment.before is not None:
+            stages.append(moment)
+            moment = moment.before
+        return stages
+
+    def refine(
+        self,
+        nodes: Sequence[int] | Indices,
+        attributes: Sequence[int] | Indices,
+        borders: Sequence[int] | Indices,
+        starts: Sequence[int] | Indices,
+    ) -> Tree:
+        """Split leaves, in increasing order: leaf i along `attributes[i]` at `borders[starts[i]:starts[i + 1]]`, outer
+        borders included.
+        """
+        split, along = np.asarray(nodes, np.int64), np.asarray(attributes, np.int64)
+        marks, first = np.asarray(borders, np.int64), np.asarray(starts, np.int64)
+        children = np.diff(first) - 1
+        lows, highs = np.delete(marks, first[1:] - 1), np.delete(marks, first[:-1])
+        outer = np.stack([marks[first[:-1]], marks[first[1:] - 1]], axis=1)
+        if not (
+            (np.diff(split) > 0).all()
+            and np.isin(split, self.leaves).all()
+            and (children >= 2).all()
+            and (lows < highs).all()
+            and ((along >= 0) & (along < len(self.shape))).all()
+            and np.array_equal(outer, (boxes := self.boxes_of(split))[np.arange(len(split)), along])
+        ):
+            raise ValueError("leaves must be split in increasing order, at borders that fill their ranges")
+        new = (np.repeat(split, children), np.repeat(along, children), lows, highs)
+        old = (self.parents, self.attributes, self.lows, self.highs)
+        grown = [np.concatenate((one, more.astype(np.int32))) for one, more in zip(old, new, strict=True)]
+        newest = np.repeat(boxes, children, axis=0)
+        newest[np.arange(len(newest)), new[1]] = np.stack(new[2:], axis=1)
+        finer = Tree(self.shape, grown[0], grown[1], grown[2], grown[3], newest)
+        object.__setattr__(finer, "stage", Stage(len(finer), self.stage))
+        return finer
+
+    def descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int = 1) -> bool:
+        """Move rows that stand on a split node to the child that holds them, in place; tell whether any did.
+
+        Rows stand on nodes whose children have numbers from `known` on.
+        """
+        split_by = self.split_by[nodes]
+        for attribute in np.flatnonzero(np.bincount(split_by + 1, minlength=1)[1:]).tolist():
+            rows = np.flatnonzero(split_by == attribute)
+            children, keys = self._children_along(attribute, known)
+            wanted = nodes[rows] * np.int64(self.shape[attribute]) + columns[attribute][rows]
+            nodes[rows] = children[np.searchsorted(keys, wanted, side="right") - 1]
+        return bool((split_by != NONE).any())
+
+    def locate(self, columns: Sequence[Codes]) -> NDArray[np.int32]:
+        """Give the leaf that holds each row."""
+        nodes = np.zeros(len(columns[0]) if columns else 0, np.int32)
+        while self.descend(columns, nodes):
+            pass
+        return nodes
+
+    def _children_along(self, attribute: int, known: int) -> tuple[Indices, Indices]:
+        """Give the nodes from a number on that were cut along an attribute, by keys (parent, low) that increase."""
+        if (attribute, known) not in self._by_attribute:
+            children = known + np.flatnonzero(self.attributes[known:] == attribute)
+            keys = self.parents[children] * np.int64(self.shape[attribute]) + self.lows[children]
+            order = np.argsort(keys, kind="stable")
+            self._by_attribute[attribute, known] = (children[order], keys[order])
+        return self._by_attribute[attribute, known]
+
+    @cached_property
+    def _by_attribute(self) -> dict[tuple[int, int], tuple[Indices, Indices]]:
+        return {}
+
+    def _families_fill_their_parents(self) -> bool:
+        """Check what `refine` keeps by construction."""
+        parents, children = self.parents[1:], np.arange(1, len(self))
+        if not (((parents >= 0) & (parents < children)).all() and self.parents[0] == NONE):
+            return False
+        if not ((self.attributes[1:] >= 0) & (self.attributes[1:] < len(self.shape))).all():
+            return False
+        first = np.diff(parents, prepend=NONE) != 0
+        last = np.roll(first, -1)
+        follows = (self.attributes[1:] == self.attributes[:-1]) & (self.lows[1:] == self.highs[:-1])
+        outer = self.boxes[parents, self.attributes[1:]]
+        return bool(
+            len(np.unique(parents[first])) == first.sum()
+            and not (first & last).any()
+            and (first | follows).all()
+            and (self.lows[1:] < self.highs[1:]).all()
+            and (self.lows[1:][first] == outer[first, 0]).all()
+            and (self.highs[1:][last] == outer[last, 1]).all()
+        )
+
+
+Partition = Grid | Tree

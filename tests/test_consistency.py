@@ -1,0 +1,324 @@
+"""The linear-time passes give what a dense solver gives, and the people they share out are people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sfumato.release.consistency import Consistent, levels_of, nearest, project, whole
+
+thorough = settings(derandomize=True, deadline=None, max_examples=150, database=None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A measured tree, with its dense solution for comparison."""
+
+    parents: np.ndarray
+    measured: np.ndarray
+    precision: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def consistent(self) -> Consistent:
+        """What is under test."""
+        return Consistent.of(self.parents, self.measured, self.precision)
+
+    @property
+    def incidence(self) -> np.ndarray:
+        """N x L: whether a node holds a leaf."""
+        nodes = np.eye(len(self.parents))
+        for node in range(len(self.parents) - 1, 0, -1):
+            nodes[self.parents[node]] += nodes[node]
+        return nodes[:, np.bincount(self.parents[1:], minlength=len(self.parents)) == 0]
+
+    @property
+    def values(self) -> np.ndarray:
+        """Least squares over the leaves, each row scaled by the root of its precision."""
+        scale = np.sqrt(self.precision)[:, None]
+        measured = np.where(scale > 0, self.measured, 0.0)
+        return self.incidence @ np.linalg.lstsq(scale * self.incidence, scale * measured, rcond=None)[0]
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance of all nodes' values: the inverse of the normal equations, summed over leaves."""
+        leaves = self.incidence
+        return leaves @ np.linalg.inv(leaves.T @ (self.precision[:, None] * leaves)) @ leaves.T
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a tree of up to 25 nodes and any fan-out, some inner nodes of which were not measured."""
+    size, classes = draw(st.integers(1, 25)), draw(st.integers(1, 3))
+    reach = draw(st.sampled_from([1, 2, 4, 25]))
+    parents = [-1, *(draw(st.integers(max(0, node - reach), node - 1)) for node in range(1, size))]
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    inner = np.isin(np.arange(size), parents)
+    ignored = inner & (rng.random(size) < draw(st.sampled_from([0.0, 0.3, 1.0])))
+    measured = rng.normal(draw(st.sampled_from([-5, 0, 3, 50])), draw(st.sampled_from([1, 20])), (size, classes))
+    measured[ignored] = np.nan
+    precision = np.where(ignored, 0.0, 10.0 ** rng.uniform(-2, 2, size))
+    return Case(np.array(parents), measured, precision, rng.normal(size=(3, size)))
+
+
+def sums_of_children(parents: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Give every inner node the sum of its children, and every leaf its own value."""
+    sums = np.zeros_like(values)
+    np.add.at(sums, parents[1:], values[1:])
+    leaves = ~np.isin(np.arange(len(parents)), parents)
+    return np.where(leaves[:, None], values, sums)
+
+
+@thorough
+@given(cases())
+def test_values_are_the_least_squares_solution(case: Case) -> None:
+    values = case.consistent.values
+    assert np.allclose(values, case.values, rtol=1e-7, atol=1e-7)
+    assert np.allclose(values, sums_of_children(case.parents, values), rtol=1e-9, atol=1e-9)
+
+
+@thorough
+@given(cases())
+def test_variance_of_weighted_sums(case: Case) -> None:
+    expected = np.einsum("qi,ij,qj->q", case.weights, case.covariance, case.weights)
+    assert np.allclose(case.consistent.variance(case.weights), expected, rtol=1e-6, atol=1e-9)
+    assert np.isclose(float(case.consistent.variance(case.weights[0])), expected[0], rtol=1e-6, atol=1e-9)
+
+
+@thorough
+@given(cases())
+def test_variance_of_every_node(case: Case) -> None:
+    consistent = case.consistent
+    assert np.allclose(consistent.leaf_variances(), np.diag(case.covariance), rtol=1e-7)
+    assert np.allclose(consistent.leaf_variances(), consistent.variance(np.eye(len(case.parents))), rtol=1e-9)
+
+
+@thorough
+@given(cases())
+def test_variance_is_that_of_the_measurements_coefficients(case: Case) -> None:
+    """Values are linear in what was measured, so their response to unit measurements gives the variance, too."""
+    seen = case.precision > 0
+    unit = Consistent.of(case.parents, np.eye(len(case.parents)), case.precision)
+    coefficients = (case.weights @ unit.values)[:, seen]
+    expected = (coefficients**2 / case.precision[seen]).sum(axis=1)
+    assert np.allclose(case.consistent.variance(case.weights), expected, rtol=1e-9)
+
+
+@thorough
+@given(cases())
+def test_consistent_measurements_stay_and_every_measurement_helps(case: Case) -> None:
+    truth = case.incidence @ np.arange(float(case.incidence.shape[1]))[:, None]
+    assert np.allclose(Consistent.of(case.parents, truth, case.precision).values, truth, rtol=1e-9, atol=1e-9)
+    seen = case.precision > 0
+    assert (case.consistent.leaf_variances()[seen] <= 1 / case.precision[seen] * (1 + 1e-12)).all()
+
+
+def test_a_chain_combines_by_inverse_variance() -> None:
+    measured, precision = np.array([[10.0], [4.0], [np.nan], [1.0]]), np.array([1.0, 2.0, 0.0, 5.0])
+    chain = Consistent.of(np.array([-1, 0, 1, 2]), measured, precision)
+    assert np.allclose(chain.values, (10 + 2 * 4 + 5 * 1) / 8)
+    assert np.allclose(chain.leaf_variances(), 1 / 8)
+    assert np.isclose(chain.variance([0, 1, 0, -1]), 0.0)
+
+
+@pytest.mark.parametrize("height", [1, 2, 5, 8])
+def test_a_full_binary_tree_is_that_of_hay_et_al(height: int) -> None:
+    """Unrolled, their root is the sum over depths i of 2^(height - 1 - i) / (2^height - 1) times the sum at depth i."""
+    size = 2**height - 1
+    parents = (np.arange(size) - 1) // 2
+    measured = np.random.default_rng(height).normal(7, 3, (size, 2))
+    tree = Consistent.of(parents, measured, np.full(size, 0.25))
+    weights = 2.0 ** (height - 1 - np.floor(np.log2(np.arange(1, size + 1)))) / size
+    assert np.allclose(tree.values[0], weights @ measured)
+    assert np.isclose(tree.leaf_variances()[0], 4 * 2 ** (height - 1) / size)
+
+
+def test_an_ignored_measurement_does_not_matter() -> None:
+    parents, precision = np.array([-1, 0, 0]), [0, 1, 2]
+    one, other = (Consistent.of(parents, [[root], [3.0], [4.0]], precision) for root in (np.inf, -8.0))
+    assert one.values.ravel().tolist() == other.values.ravel().tolist() == [7.0, 3.0, 4.0]
+
+
+def bisected(estimates: np.ndarray, variances: np.ndarray, total: int) -> np.ndarray:
+    """Find max(u - t v, 0) of the given sum by halving the interval in which t lies."""
+    low, high = ((estimates - total) / variances).min() - 1, (estimates / variances).max() + 1
+    low = min(low, -total / variances.min() + (estimates / variances).min())
+    for _ in range(100):
+        middle = (low + high) / 2
+        above = np.maximum(estimates - middle * variances, 0).sum() > total
+        low, high = (middle, high) if above else (low, middle)
+    return np.maximum(estimates - low * variances, 0)
+
+
+families = st.lists(
+    st.tuples(
+        st.integers(0, 40), st.lists(st.tuples(st.floats(-50, 50), st.floats(0.01, 100)), min_size=1, max_size=9)
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@thorough
+@given(families)
+def test_nearest_and_whole_against_bisection(drawn: list[tuple[int, list[tuple[float, float]]]]) -> None:
+    estimates, variances = np.array([child for _, children in drawn for child in children]).T
+    family = np.repeat(np.arange(len(drawn)), [len(children) for _, children in drawn])
+    totals = np.array([total for total, _ in drawn])
+    wanted = nearest(estimates, variances, family, totals)
+    people = whole(wanted, family, totals)
+    for index, total in enumerate(totals):
+        mine = family == index
+        assert np.allclose(wanted[mine], bisected(estimates[mine], variances[mine], total), atol=1e-6)
+        assert people[mine].sum() == total
+    assert (people >= 0).all()
+    assert (np.abs(people - wanted) < 1 + 1e-6).all()
+    assert not people[wanted == 0].any()
+
+
+def test_nearest_is_the_solution_of_the_quadratic_program() -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        estimates, variances = rng.normal(2, 6, 6), rng.uniform(0.5, 3, 6)
+        found = nearest(estimates, variances, np.zeros(6, np.int64), np.array([9]))
+        solved = optimize.minimize(
+            lambda x, u=estimates, v=variances: ((x - u) ** 2 / v).sum(),
+            np.full(6, 1.5),
+            jac=lambda x, u=estimates, v=variances: 2 * (x - u) / v,
+            bounds=[(0, None)] * 6,
+            constraints={"type": "eq", "fun": lambda x: x.sum() - 9},
+            method="SLSQP",
+            options={"ftol": 1e-12},
+        )
+        assert np.allclose(found, solved.x, atol=1e-3)
+
+
+@thorough
+@given(cases())
+def test_projected_people_are_consistent(case: Case) -> None:
+    consistent = case.consistent
+    people = project(case.parents, consistent.values, consistent.upward)
+    assert people.dtype == np.int64
+    assert people.shape == consistent.values.shape
+    assert (people >= 0).all()
+    assert (people == sums_of_children(case.parents, people)).all()
+    assert people[0].sum() == max(round(float(consistent.values[0].sum())), 0)
+    assert (people == project(case.parents, consistent.values, consistent.upward)).all()
+
+
+@thorough
+@given(cases())
+def test_each_family_is_within_one_of_its_nearest(case: Case) -> None:
+    consistent = case.consistent
+    people = project(case.parents, consistent.values, consistent.upward)
+    for parent in np.unique(case.parents[1:]):
+        children = np.flatnonzero(case.parents == parent)
+        for label in range(people.shape[1]):
+            exact = bisected(consistent.values[children, label], consistent.upward[children], people[parent, label])
+            assert (np.abs(people[children, label] - exact) < 1 + 1e-5).all()
+
+
+@thorough
+@given(cases())
+def test_a_possible_table_is_left_alone(case: Case) -> None:
+    truth = case.incidence @ np.arange(case.incidence.shape[1])[:, None]
+    variances = case.consistent.upward
+    assert (project(case.parents, truth, variances) == truth).all()
+    assert not project(case.parents, -truth - 1, variances).any()
+
+
+def test_upward_metric_absorbs_what_the_downward_pass_moves() -> None:
+    """Before the downward pass or after it: the children of one node differ by a multiple of their variances only."""
+    estimates, variances = np.array([5.0, -3.0, 4.5, 0.2]), np.array([1.0, 2.0, 0.5, 4.0])
+    family, totals = np.zeros(4, np.int64), np.array([8])
+    moved = estimates + 0.7 * variances
+    assert np.allclose(nearest(estimates, variances, family, totals), nearest(moved, variances, family, totals))
+
+
+def test_whole_rounds_the_largest_remainders_up() -> None:
+    wanted = np.array([0.2, 0.7, 0.0, 3.1, 0.4, 1.6])
+    assert whole(wanted, np.array([0, 0, 0, 0, 1, 1]), np.array([4, 2])).tolist() == [0, 1, 0, 3, 0, 2]
+
+
+def test_whole_shares_what_nobody_wants_and_ties_go_to_the_earlier() -> None:
+    family = np.array([0, 0, 0, 1, 1, 2])
+    wanted = np.array([0.0, 0.0, 0.0, 1.5, 1.5, 0.0])
+    assert whole(wanted, family, np.array([5, 3, 0])).tolist() == [2, 2, 1, 2, 1, 0]
+
+
+def test_far_too_large_noise_still_keeps_the_total() -> None:
+    parents = np.array([-1] + [0] * 1000)
+    values = np.concatenate(([1.0], np.full(1000, -1e14)))[:, None]
+    people = project(parents, values, np.full(1001, 1e28))
+    assert people[0, 0] == people[1:].sum() == 1
+    assert (people >= 0).all()
+
+
+def test_levels_put_siblings_side_by_side() -> None:
+    parents = np.array([-1, 0, 0, 2, 1, 2, 3])
+    levels = levels_of(parents)
+    assert [level.nodes.tolist() for level in levels] == [[1, 2], [4, 3, 5], [6]]
+    assert [level.heads.tolist() for level in levels] == [[0], [1, 2], [3]]
+    assert levels[1].family.tolist() == [0, 1, 1]
+
+
+def test_a_single_node_is_its_measurement() -> None:
+    tree = Consistent.of(np.array([-1]), [[3.6, -2.0]], [4])
+    assert tree.values.tolist() == [[3.6, -2.0]]
+    assert tree.leaf_variances().tolist() == [0.25]
+    assert float(tree.variance([2])) == 1.0
+    assert project(np.array([-1]), tree.values, tree.upward).tolist() == [[2, 0]]
+
+
+def test_a_large_tree() -> None:
+    size = 300_001
+    rng = np.random.default_rng(1)
+    parents = np.concatenate(([-1], rng.integers(np.arange(size - 1) // 3, np.arange(1, size))))
+    precision = np.where(np.isin(np.arange(size), parents), rng.integers(0, 3, size), 1)
+    tree = Consistent.of(parents, rng.normal(1, 5, (size, 2)), precision)
+    assert np.allclose(tree.values, sums_of_children(parents, tree.values), rtol=1e-6, atol=1e-6)
+    leaves = (~np.isin(np.arange(size), parents)).astype(float)
+    assert np.isclose(tree.variance(leaves), tree.leaf_variances()[0])
+    people = project(parents, tree.values, tree.upward)
+    assert (people >= 0).all()
+    assert (people == sums_of_children(parents, people)).all()
+
+
+@pytest.mark.parametrize("parents", [[], [0], [-1, 1], [-1, 2, 0], [-1, -1], [-1, 0, -2], [[-1, 0]]])
+def test_a_tree_that_is_none_is_refused(parents: list[int]) -> None:
+    numbers = np.ones(np.shape(parents))
+    with pytest.raises(ValueError, match=r"root|precede"):
+        Consistent.of(np.array(parents, np.int64), numbers[..., None], numbers)
+    with pytest.raises(ValueError, match=r"root|precede"):
+        project(np.array(parents, np.int64), numbers[..., None], numbers)
+
+
+@pytest.mark.parametrize(
+    ("measured", "precision", "problem"),
+    [
+        ([[1], [1], [1]], [1, 1, 0], "every leaf must be measured"),
+        ([[1], [1], [1]], [1, 1, -1], "finite"),
+        ([[1], [1], [1]], [1, 1, np.inf], "finite"),
+        ([[1], [1], [np.nan]], [1, 1, 1], "finite"),
+        ([[1], [1]], [1, 1, 1], "one row"),
+        ([1, 1, 1], [1, 1, 1], "one row"),
+        ([[1], [1], [1]], [1, 1], "one row"),
+    ],
+)
+def test_measurements_that_do_not_do_are_refused(measured: list, precision: list, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Consistent.of(np.array([-1, 0, 0]), measured, precision)
+
+
+def test_weights_and_variances_that_do_not_do_are_refused() -> None:
+    tree = Consistent.of(np.array([-1, 0, 0]), np.ones((3, 1)), np.ones(3))
+    for weights in ([1, 1], 1.0, np.ones((3, 2))):
+        with pytest.raises(ValueError, match="one weight per node"):
+            tree.variance(weights)
+    with pytest.raises(ValueError, match="greater than 0"):
+        project(np.array([-1, 0, 0]), np.ones((3, 1)), [1, 0, 1])

@@ -1,0 +1,397 @@
+"""Releases over trees: everything that was bought informs every answer, and nothing is lost on disk."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from handmade import (
+    BOXES,
+    RANGES,
+    assert_equal,
+    leaf_weights,
+    manifest_of,
+    noisy,
+    ranges_by_hand,
+    tree_releases,
+    weight_by_hand,
+)
+from sfumato import Release
+from sfumato.errors import ReleaseError
+from sfumato.partition import Grid
+from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
+from sfumato.release.estimates import Estimates
+from sfumato.release.regions import regions_of, sides_of
+from sfumato.tree import Tree
+from test_release_folder import refused, reseal
+from trees import random_trees
+
+FILES = {"counts", "earlier", "margins", "nodes", "records"}
+
+
+def handmade_tree() -> Tree:
+    """Split a into [0, 2) and [2, 6), and the latter by b into {x, y} and {z, w}."""
+    return Tree.whole(BOXES.shape).refine([0], [0], [0, 2, 6], [0, 3]).refine([2], [1], [0, 2, 4], [0, 3])
+
+
+def release_over(
+    tree: Tree, counts: list[list[int]], earlier: dict[int, list[int]] | None = None, rate: Fraction = Fraction(1, 2)
+) -> Release:
+    """Release counts of regions, and earlier ones of some nodes, all with the same noise."""
+    bought = Noisy.even(np.array(list((earlier or {}).values()), np.int64).reshape(-1, 2), rate)
+    return Release(
+        BOXES,
+        tree,
+        Noisy.even(np.array(counts, np.int64), rate),
+        {0: Margin(np.array([9, 3, -1, -2, 4, 0]), Fraction(1, 10))},
+        manifest_of(BOXES, 2 * tree.regions),
+        (NodeCounts(np.array(list(earlier), np.int64), bought),) if earlier else (),
+    )
+
+
+@pytest.fixture
+def release() -> Release:
+    return release_over(handmade_tree(), [[40, 10], [5, -2], [9, 30]], {2: [20, 25], 0: [60, 44], 3: [3, 1]})
+
+
+@pytest.fixture
+def saved(release: Release, tmp_path: Path) -> Path:
+    release.save(tmp_path / "release")
+    return tmp_path / "release"
+
+
+# Estimates.
+
+
+def dense(release: Release) -> tuple[np.ndarray, np.ndarray]:
+    """Give the weighted least-squares estimates of the regions and their covariance, by matrices."""
+    tree = release.partition
+    ancestors = np.zeros((len(tree), tree.regions))
+    for region, leaf in enumerate(tree.leaves.tolist()):
+        while leaf >= 0:
+            ancestors[leaf, region] = 1
+            leaf = int(tree.parents[leaf])
+    bought = [NodeCounts(tree.leaves, release.counts), *release.earlier]
+    design = np.concatenate([ancestors[one.nodes] for one in bought])
+    measured = np.concatenate([one.noisy.counts for one in bought])
+    precision = 1 / np.concatenate([one.noisy.variances for one in bought])
+    covariance = np.linalg.inv(design.T @ (precision[:, None] * design))
+    return covariance @ design.T @ (precision[:, None] * measured), covariance
+
+
+@given(tree_releases(), st.data())
+def test_estimates_are_the_least_squares_of_everything_bought(release: Release, data: st.DataObject) -> None:
+    values, covariance = dense(release)
+    numbers = st.floats(-3, 3, allow_nan=False)
+    weights = np.array(data.draw(st.lists(numbers, min_size=release.groups, max_size=release.groups)))
+    assert release.estimates.values == pytest.approx(values, abs=1e-6)
+    assert release.estimates.variances == pytest.approx(np.diag(covariance), rel=1e-6)
+    assert release.estimates.variance(weights) == pytest.approx(weights @ covariance @ weights, rel=1e-6, abs=1e-9)
+
+
+@given(st.data())
+def test_regions_measured_once_keep_their_counts(data: st.DataObject) -> None:
+    tree = data.draw(random_trees(BOXES.shape))
+    counts = data.draw(noisy(tree.regions))
+    estimates = Estimates.of(tree, counts)
+    assert np.array_equal(estimates.values, counts.counts)
+    assert estimates.variances == pytest.approx(counts.variances)
+    grid = Grid(((0, *range(1, tree.regions + 1)),))
+    assert np.array_equal(Estimates.of(grid, counts).values, counts.counts)
+    assert Estimates.of(grid, counts).variance(np.arange(tree.regions)) == pytest.approx(
+        estimates.variance(np.arange(tree.regions))
+    )
+
+
+def test_two_measurements_of_a_leaf_are_averaged_by_precision() -> None:
+    fine, coarse = Noisy.even(np.array([[100, 0]]), Fraction(1)), Noisy.even(np.array([[200, 0]]), Fraction(1, 10))
+    estimates = Estimates.of(Tree.whole(BOXES.shape), fine, [NodeCounts(np.array([0]), coarse)])
+    small, large = fine.variances[0], coarse.variances[0]
+    assert estimates.values[0, 0] == pytest.approx((100 * large + 200 * small) / (small + large))
+    assert estimates.variances[0] == pytest.approx(1 / (1 / small + 1 / large))
+
+
+def test_noise_too_small_to_see_leaves_counts_as_they_are() -> None:
+    release = release_over(handmade_tree(), [[40, 10], [5, 2], [9, 30]], {2: [14, 32]}, rate=Fraction(10**6))
+    assert release.estimates.values.tolist() == [[40, 10], [5, 2], [9, 30]]
+    assert release.count().stddev == pytest.approx(0)
+
+
+@pytest.mark.parametrize("nodes", [[0, 0], [7]])
+def test_earlier_counts_must_be_of_different_nodes(nodes: list[int]) -> None:
+    bought = NodeCounts(np.array(nodes), Noisy.even(np.ones((len(nodes), 2), np.int64), Fraction(1)))
+    with pytest.raises((ValueError, IndexError)):
+        Estimates.of(handmade_tree(), Noisy.even(np.ones((3, 2), np.int64), Fraction(1)), [bought])
+
+
+def test_a_grid_has_no_earlier_counts() -> None:
+    counts = Noisy.even(np.ones((1, 2), np.int64), Fraction(1))
+    with pytest.raises(ValueError, match="tree"):
+        Estimates.of(Grid.whole(BOXES.shape), counts, [NodeCounts(np.array([0]), counts)])
+
+
+# Regions.
+
+
+@given(random_trees(BOXES.shape))
+def test_sides_give_the_ranges_of_every_region(tree: Tree) -> None:
+    regions = np.arange(tree.regions)
+    for attribute in range(3):
+        side = sides_of(tree, attribute)
+        assert side.of(regions).tolist() == tree.boxes[tree.leaves, attribute].tolist()
+        assert len(np.unique(side.ranges, axis=0)) == len(side.ranges)
+
+
+@given(random_trees(BOXES.shape))
+def test_every_row_has_the_region_whose_box_holds_it(tree: Tree) -> None:
+    rows = np.array(list(itertools.product(*map(range, BOXES.shape))), np.uint8)
+    boxes = tree.boxes[tree.leaves]
+    inside = ((rows[:, None] >= boxes[..., 0]) & (rows[:, None] < boxes[..., 1])).all(axis=2)
+    assert np.array_equal(regions_of(tree, list(rows.T)), inside.argmax(axis=1))
+
+
+# Counting.
+
+
+@given(tree_releases(), RANGES)
+def test_a_count_is_the_sum_over_regions_of_their_share_inside(release: Release, box: dict) -> None:
+    answer = release.count_weighted(leaf_weights(box))
+    weights = weight_by_hand(release, box)
+    values, covariance = dense(release)
+    variance = sum(one @ covariance @ one for one in weights.T)
+    assert answer.value == pytest.approx((weights * values).sum(), abs=1e-5)
+    assert answer.stddev == pytest.approx(math.sqrt(variance), rel=1e-6, abs=1e-6)
+
+
+@given(tree_releases(), RANGES)
+def test_nothing_is_assumed_only_where_regions_lie_inside_or_outside(release: Release, box: dict) -> None:
+    names, classes = list(BOXES.predictors), slice(*box.get("class", (0, 2)))
+    whole, outside = [], []
+    for ranges in ranges_by_hand(release):
+        limits = [box.get(name, (lo, hi)) for name, (lo, hi) in zip(names, ranges, strict=True)]
+        pairs = list(zip(ranges, limits, strict=True))
+        whole.append(all(left <= lo and hi <= right for (lo, hi), (left, right) in pairs))
+        outside.append(any(max(lo, left) >= min(hi, right) for (lo, hi), (left, right) in pairs))
+    answer = release.count_weighted(leaf_weights(box))
+    resolved = release.estimates.values[whole, classes].sum()
+    assert answer.aligned == all(np.array(whole) | np.array(outside))
+    assert answer.assumed == pytest.approx(0 if answer.aligned else answer.value - resolved, abs=1e-6)
+    if answer.aligned:
+        assert answer.value == pytest.approx(resolved, abs=1e-6)
+
+
+@given(tree_releases())
+def test_everyone_is_the_estimated_total(release: Release) -> None:
+    assert release.count().value == pytest.approx(release.estimates.values.sum(), abs=1e-6)
+    assert abs(release.total - release.count().value) <= 0.5 + 1e-6
+
+
+def test_what_was_bought_on_the_way_narrows_the_answer(release: Release) -> None:
+    alone = Release(BOXES, release.partition, release.counts, release.margins, release.manifest)
+    assert release.count("a >= 2").stddev < alone.count("a >= 2").stddev
+    assert alone.count("a >= 2").value == 42
+
+
+# Records and samples.
+
+
+@given(tree_releases())
+def test_records_hold_the_estimated_total(release: Release) -> None:
+    assert sum(release.records()["count"].to_pylist()) == max(release.total, 0)
+
+
+@given(tree_releases())
+def test_clamping_rounds_and_cuts_at_zero(release: Release) -> None:
+    people = release.estimates.people("clamp")
+    assert np.array_equal(people, np.maximum(np.rint(release.estimates.values), 0))
+    with pytest.raises(ReleaseError, match="nonnegative"):
+        release.records(how="wish")
+
+
+def test_records_name_the_regions(release: Release) -> None:
+    rows = release.records().to_pylist()
+    assert {(row["a"], row["b"], row["c"]) for row in rows} == {
+        ("[0, 2)", "Any", "[0, 3)"),
+        ("[2, 6)", "p", "[0, 3)"),
+        ("[2, 6)", "q", "[0, 3)"),
+    }
+
+
+@settings(deadline=None)
+@given(tree_releases())
+def test_samples_lie_in_regions_that_have_people(release: Release) -> None:
+    drawn = release.sample_codes(200, seed=1)
+    regions = regions_of(release.partition, [drawn[name] for name in BOXES.predictors])
+    people = release.estimates.people("projection")
+    assert all((drawn[name] < column.leaves).all() for name, column in BOXES.attributes.items())
+    assert not people.sum() or (people[regions, drawn["class"]] > 0).all()
+
+
+def test_samples_follow_counts_and_margins(release: Release) -> None:
+    drawn = release.sample_codes(50_000, seed=2)
+    people = release.estimates.people("projection")
+    first = drawn["a"] < 2
+    share = people[0].sum() / people.sum()
+    assert first.mean() == pytest.approx(share, abs=6 * math.sqrt(share * (1 - share) / 50_000))
+    inside = (drawn["a"][first] == 0).mean()
+    wanted = leaf_weights({"a": (0, 1)})["a"]
+    expected = release.count_weighted({"a": wanted}).value / release.estimates.values[0].sum()
+    assert inside == pytest.approx(expected, abs=6 * math.sqrt(0.25 / first.sum()))
+    assert not np.isin(drawn["a"], [2, 3]).any()
+
+
+def test_codes_and_values_are_the_same_sample(release: Release) -> None:
+    assert release.sample(100, seed=3)["a"].to_pylist() == release.sample_codes(100, seed=3)["a"].tolist()
+
+
+# Classes.
+
+
+@given(tree_releases())
+def test_a_row_gets_the_majority_of_the_nearest_ancestor_that_has_one(release: Release) -> None:
+    tree, nodes = release.partition, release.estimates.nodes.values
+    rows = np.array(list(itertools.product(*map(range, BOXES.shape))), np.uint8)
+    expected = []
+    for node in tree.locate(list(rows.T)).tolist():
+        while node > 0 and (nodes[node].max() <= 0 or nodes[node, 0] == nodes[node, 1]):
+            node = int(tree.parents[node])
+        expected.append(int(nodes[node, 1] > nodes[node, 0]))
+    found = release.classify_codes(dict(zip(BOXES.predictors, rows.T, strict=True)))
+    assert found.tolist() == expected
+
+
+def test_a_tie_or_nobody_follows_the_parent() -> None:
+    release = release_over(handmade_tree(), [[40, 10], [7, 7], [-3, -1]])
+    rows = {"a": np.array([0, 3, 3]), "b": np.array([0, 0, 2]), "c": np.zeros(3, int)}
+    assert release.classify_codes(rows).tolist() == [0, 1, 1]
+
+
+# The folder.
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(release=tree_releases())
+def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
+    place = tmp_path / "release"
+    shutil.rmtree(place, ignore_errors=True)
+    release.save(place)
+    loaded = Release.load(place)
+    assert_equal(loaded, release)
+    assert np.array_equal(loaded.estimates.values, release.estimates.values)
+
+
+def test_a_release_over_a_tree_is_these_files(saved: Path, release: Release) -> None:
+    assert {path.stem for path in saved.glob("*.parquet")} == FILES
+    assert {path.stem for path in saved.glob("*.json")} == {"geometry", "manifest", "schema"}
+    frame = pd.read_parquet(saved / "records.parquet")
+    assert frame["noisy_count"].to_numpy() == pytest.approx(release.estimates.values.ravel(), abs=5e-4)
+    assert frame["count"].sum() == release.total
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_file_that_was_changed_is_refused(saved: Path, name: str) -> None:
+    content = bytearray((saved / f"{name}.parquet").read_bytes())
+    content[len(content) // 2] ^= 1
+    (saved / f"{name}.parquet").write_bytes(content)
+    with pytest.raises(ReleaseError, match="was changed"):
+        Release.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "row", "value"),
+    [
+        ("nodes", "parent", 3, 1),
+        ("nodes", "parent", 3, 4),
+        ("nodes", "parent", 1, -1),
+        ("nodes", "parent", 4, 99),
+        ("nodes", "attribute", 4, 0),
+        ("nodes", "attribute", 4, 7),
+        ("nodes", "attribute", 1, -1),
+        ("nodes", "high", 2, 5),
+        ("nodes", "high", 2, 7),
+        ("nodes", "high", 2, 2**33 + 6),
+        ("nodes", "low", 2, 1),
+        ("nodes", "low", 1, 1),
+        ("counts", "node", 0, 2),
+        ("counts", "node", 0, 3),
+        ("counts", "rate", 1, 1),
+        ("counts", "rate", 1, -1),
+        ("earlier", "round", 0, 1),
+        ("earlier", "round", 0, -1),
+        ("earlier", "node", 0, 5),
+        ("earlier", "node", 0, -1),
+        ("earlier", "node", 0, 3),
+        ("earlier", "rate", 0, 9),
+    ],
+)
+def test_forged_numbers_are_refused(saved: Path, name: str, column: str, row: int, value: int) -> None:
+    table = pq.read_table(saved / f"{name}.parquet")
+    numbers = table[column].to_pylist()
+    numbers[row] = value
+    place = table.column_names.index(column)
+    pq.write_table(table.set_column(place, column, pa.array(numbers)), saved / f"{name}.parquet")
+    reseal(saved)
+    refused(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "forge"),
+    [
+        *itertools.product(["nodes", "counts", "earlier"], ["floats", "nulls", "other"]),
+        *itertools.product(["nodes", "counts"], ["short", "empty"]),
+    ],
+)
+def test_forged_tables_are_refused(saved: Path, name: str, forge: str) -> None:
+    table = pq.read_table(saved / f"{name}.parquet")
+    forged = {
+        "short": table.slice(1),
+        "empty": table.slice(0, 0),
+        "floats": table.cast(pa.schema([(one, pa.float64()) for one in table.column_names])),
+        "nulls": pa.table({one: pa.nulls(len(table), pa.int64()) for one in table.column_names}),
+        "other": table.rename_columns([f"{one}_" for one in table.column_names]),
+    }[forge]
+    pq.write_table(forged, saved / f"{name}.parquet")
+    reseal(saved)
+    refused(saved)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"counts_rates": []},
+        {"counts_rates": ["0"]},
+        {"counts_rates": ["1/0"]},
+        {"counts_rates": 5},
+        {"earlier_rates": []},
+        {"earlier_rates": [["-1"]]},
+        {"earlier_rates": [[]]},
+        {"earlier_rates": None},
+        {"partition": {"kind": "grid", "cuts": {"a": [0, 6], "b": [0, 4], "c": [0, 3]}}},
+        {"partition": {"kind": ["tree"]}},
+    ],
+    ids=str,
+)
+def test_forged_geometry_is_refused(saved: Path, changes: dict) -> None:
+    geometry = json.loads((saved / "geometry.json").read_text())
+    (saved / "geometry.json").write_text(json.dumps(geometry | changes))
+    reseal(saved)
+    refused(saved)
+
+
+@pytest.mark.parametrize("name", ["nodes", "counts", "earlier"])
+def test_a_manifest_that_leaves_a_file_of_the_tree_unsealed_is_refused(saved: Path, name: str) -> None:
+    (saved / f"{name}.parquet").unlink()
+    reseal(saved)
+    refused(saved)

@@ -1,0 +1,107 @@
+"""Trees of boxes: disjoint, covering, found again, and refused when they are not."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.tree import Tree
+from trees import growing_trees, random_trees
+
+SHAPE = (3, 5, 4)
+POINTS = np.array(list(product(*map(range, SHAPE))), np.uint8)
+trees = random_trees(SHAPE)
+
+
+@given(trees)
+def test_every_point_lies_in_exactly_one_leaf_and_is_located_there(tree: Tree) -> None:
+    boxes = tree.boxes[tree.leaves]
+    inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
+    assert (inside.sum(axis=1) == 1).all()
+    assert np.array_equal(tree.leaves[inside.argmax(axis=1)], tree.locate(list(POINTS.T)))
+
+
+@given(growing_trees(SHAPE))
+def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tree]) -> None:
+    nodes = stages[0].locate(list(POINTS.T))
+    for coarser, tree in pairwise(stages):
+        tree.descend(list(POINTS.T), nodes)
+        assert np.array_equal(nodes, tree.locate(list(POINTS.T)))
+        assert tree.refines(coarser.stage)
+        assert not coarser.refines(tree.stage)
+
+
+@given(trees)
+def test_the_boxes_of_some_nodes_are_among_all_boxes(tree: Tree) -> None:
+    nodes = np.arange(len(tree))[::2]
+    assert np.array_equal(tree.boxes_of(nodes), tree.boxes[nodes])
+
+
+@given(trees)
+def test_a_tree_is_known_by_its_nodes(tree: Tree) -> None:
+    again = Tree.of_nodes(tree.shape, tree.parents, tree.attributes, np.stack([tree.lows, tree.highs], axis=1))
+    assert np.array_equal(again.boxes, tree.boxes)
+    assert np.array_equal(again.depths, tree.depths)
+    assert np.array_equal(again.leaves, tree.leaves)
+
+
+@given(trees, st.data())
+def test_a_tree_with_a_wrong_number_is_refused(tree: Tree, data: st.DataObject) -> None:
+    if len(tree) == 1:
+        return
+    fields = [tree.parents.copy(), tree.attributes.copy(), np.stack([tree.lows, tree.highs], axis=1)]
+    which, node = data.draw(st.integers(0, 2)), data.draw(st.integers(1, len(tree) - 1))
+    wrong = data.draw(st.sampled_from([-1, 1]))
+    fields[which][node] += wrong if which < 2 else [wrong, 0]
+    try:
+        other = Tree.of_nodes(tree.shape, *fields)
+    except ValueError:
+        return
+    boxes = other.boxes[other.leaves]
+    inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
+    assert (inside.sum(axis=1) == 1).all(), "what is not refused is a partition all the same"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "attributes", "borders", "starts"),
+    [
+        ([1, 1], [0, 0], [0, 1, 3, 0, 1, 3], [0, 3, 6]),
+        ([2, 1], [0, 0], [0, 1, 3, 0, 1, 3], [0, 3, 6]),
+        ([0], [0], [0, 1, 3], [0, 3]),
+        ([1], [0], [0, 3], [0, 2]),
+        ([1], [0], [0, 1, 2], [0, 3]),
+        ([1], [0], [1, 2, 3], [0, 3]),
+        ([1], [1], [0, 2, 5], [0, 3]),
+        ([1], [0], [0, 2, 1, 3], [0, 4]),
+        ([1], [-3], [0, 1, 3], [0, 3]),
+        ([1], [3], [0, 1, 3], [0, 3]),
+    ],
+)
+def test_refinements_that_do_not_fill_a_leaf_are_refused(nodes, attributes, borders, starts) -> None:
+    tree = Tree.whole(SHAPE).refine([0], [1], [0, 2, 5], [0, 3])
+    with pytest.raises(ValueError, match="leaves must be split"):
+        tree.refine(nodes, attributes, borders, starts)
+
+
+@pytest.mark.parametrize(
+    ("parents", "attributes", "ranges"),
+    [
+        ([], [], np.empty((0, 2))),
+        ([0], [-1], [[-1, -1]]),
+        ([-1, 0, 0], [-1, 0, 1], [[-1, -1], [0, 2], [2, 3]]),
+        ([-1, 0, 0], [-1, 0, 0], [[-1, -1], [0, 2], [1, 3]]),
+        ([-1, 0, 0], [-1, 0, 0], [[-1, -1], [0, 2], [2, 4]]),
+        ([-1, 0, 0], [-1, 3, 3], [[-1, -1], [0, 2], [2, 3]]),
+        ([-1, 0], [-1, 0], [[-1, -1], [0, 3]]),
+        ([-1, 2, 0, 0], [-1, 0, 0, 0], [[-1, -1], [0, 2], [0, 2], [2, 3]]),
+        ([-1, 0, 0, 0, 0], [-1, 0, 0, 1, 1], [[-1, -1], [0, 2], [2, 3], [0, 2], [2, 5]]),
+        ([-1, 0, 0, 1, 1, 0, 0], [-1, 0, 0, 1, 1, 2, 2], [[-1, -1], [0, 2], [2, 3], [0, 1], [1, 5], [0, 1], [1, 4]]),
+    ],
+)
+def test_nodes_that_are_no_tree_are_refused(parents, attributes, ranges) -> None:
+    with pytest.raises(ValueError, match="the children of every node"):
+        Tree.of_nodes(SHAPE, np.array(parents), np.array(attributes), np.array(ranges, np.int64).reshape(-1, 2))
