@@ -1,0 +1,268 @@
+"""Path by path: no record loses more in any round, or in all, than its own place pays for, and the dearest pays all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mutants
+from paths import NOWHERE, boxes_of, charged, paid_by_points, places_of, points_of, used
+from replay import Call, Purse, Recorder, Replayer, domain_of, loss_of, same_partition
+from sfumato import DiffMulti
+from sfumato.counts import memory, scoring
+from sfumato.counts.charges import Charges
+from sfumato.counts.meter import Meter
+from sfumato.counts.tally import Tally
+from sfumato.methods.base import Draft
+from sfumato.privacy.budget import Debit
+from sfumato.privacy.noisy import Noisy
+from test_replay import SCHEMA, VARIANTS, engine
+from test_replay import rows as records
+from test_selection import permuted_and_flipped, softmax
+
+METHODS = pytest.mark.parametrize("method", [one for one in VARIANTS if isinstance(one, DiffMulti)], ids=str)
+POINTS = points_of(SCHEMA.shape)
+
+tables = st.builds(lambda rows, times: rows * times, st.lists(records, max_size=10), st.sampled_from([1, 1, 40]))
+epsilons = st.sampled_from([Fraction(1, 2), Fraction(3, 2), Fraction(10)])
+seeds = st.integers(0, 2**20)
+
+
+@dataclass
+class Round:
+    """What a round asked, and the meter's charges before and after it."""
+
+    tally: Tally
+    asked: np.ndarray
+    before: Charges
+    after: Charges
+
+
+class Noting(Meter):
+    """A meter that notes its charges around every round."""
+
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
+        self.rounds: list[Round] = []
+
+    def measure(self, cells, spend, label):
+        before, answer = self._charges, super().measure(cells, spend, label)
+        self.rounds.append(Round(cells.tally, np.arange(cells.tally.places), before, self._charges))
+        return answer
+
+    def select(self, choices, score, spend, label, selection):
+        before, answer = self._charges, super().select(choices, score, spend, label, selection)
+        self.rounds.append(Round(choices.tally, choices.places, before, self._charges))
+        return answer
+
+
+@dataclass
+class Publication:
+    """All that happened on the way to a draft."""
+
+    draft: Draft
+    debits: list[Debit]
+    rounds: list[Round]
+    calls: list[Call]
+
+    @property
+    def debited(self) -> Fraction:
+        return sum((debit.epsilon for debit in self.debits), Fraction(0))
+
+
+def publish(method: DiffMulti, table: list, epsilon: Fraction, mechanisms) -> Publication:
+    purse = Purse(epsilon)
+    meter = Noting(engine(table), purse, mechanisms, domain_of(SCHEMA))
+    draft = method.publish(meter, SCHEMA, method.plan(SCHEMA, epsilon))
+    return Publication(draft, purse.debits, meter.rounds, mechanisms.calls)
+
+
+def neighbours(
+    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int, **sizes: int
+) -> tuple[Publication, Publication]:
+    """Publish a table, and with the same answers the table with one more record, counting in blocks of these sizes."""
+    recorder = Recorder(seed)
+    left = publish(method, table, epsilon, recorder)
+    replayer = Replayer(recorder)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in sizes.items():
+            patch.setattr(scoring if name == "CHUNK" else memory, name, size)
+        right = publish(method, [*table, extra], epsilon, replayer)
+    replayer.finish()
+    return left, right
+
+
+def check_losses(left: Publication, right: Publication, extra: tuple) -> None:
+    """Fail if a round costs the extra record more than its place pays in it."""
+    point = np.array([extra[:-1]])
+    assert left.debits == right.debits, "the neighbour pays otherwise"
+    for debit, one, a, b in zip(left.debits, left.rounds, left.calls, right.calls, strict=True):
+        rise = charged(one.after, point)[0] - charged(one.before, point)[0]
+        loss = loss_of(debit, a, b)
+        assert loss <= rise, f"{debit.label}: a record loses more than its place pays"
+        place = places_of(boxes_of(one.tally), point)[0]
+        if a.kind == "noise":
+            moved = np.abs(b.given - a.given).sum(axis=1)
+            assert np.flatnonzero(moved).tolist() == [place] * (place != NOWHERE), "another place counts the record"
+            assert loss == rise, f"{debit.label}: a record loses less than its place pays"
+
+
+def check_exact_losses(left: Publication, right: Publication, extra: tuple) -> None:
+    """Fail if the probability of any answer to any choice changes by more than the record's place pays for."""
+    point = np.array([extra[:-1]])
+    for debit, one, a, b in zip(left.debits, left.rounds, left.calls, right.calls, strict=True):
+        if a.kind == "noise":
+            continue
+        rise = charged(one.after, point)[0] - charged(one.before, point)[0]
+        ends, stakes = a.shape
+        for low, high, stake in zip(ends[:-1], ends[1:], stakes, strict=True):
+            before, after = (log_shares(a.kind, call.given[low:high], float(a.rates[0] * stake)) for call in (a, b))
+            loss = float(np.abs(after - before).max())
+            assert loss <= float(rise) * (1 + 1e-9) + 1e-12, f"{debit.label}: an answer gives away more than is paid"
+
+
+def check_paths(publication: Publication, epsilon: Fraction) -> None:
+    """Fail unless every point of the domain is charged what is used, and the dearest path costs what was debited."""
+    total = [Fraction(0)] * len(POINTS)
+    for debit, one, call in zip(publication.debits, publication.rounds, publication.calls, strict=True):
+        amounts = paid_by_points(one.tally, one.asked, used(debit, call), POINTS)
+        rises = zip(charged(one.after, POINTS), charged(one.before, POINTS), strict=True)
+        assert [after - before for after, before in rises] == amounts, f"{debit.label}: used is not what is charged"
+        total = [sum(pair) for pair in zip(total, amounts, strict=True)]
+        assert debit.epsilon >= 0
+    assert max(total) <= publication.debited, "a path costs more than the debits"
+    assert max(total) == publication.debited <= epsilon, "the debits are not what the dearest path costs"
+
+
+def check_drafts(left: Draft, right: Draft) -> None:
+    """Fail unless nothing tells two drafts apart."""
+    assert same_partition(left.partition, right.partition)
+    assert left.steps == right.steps
+    same_noisy(left.counts, right.counts)
+    assert len(left.earlier) == len(right.earlier)
+    for one, other in zip(left.earlier, right.earlier, strict=True):
+        assert np.array_equal(one.nodes, other.nodes)
+        same_noisy(one.noisy, other.noisy)
+    assert left.margins.keys() == right.margins.keys()
+    for index, margin in left.margins.items():
+        assert np.array_equal(margin.counts, right.margins[index].counts)
+        assert margin.rate == right.margins[index].rate
+
+
+def same_noisy(left: Noisy, right: Noisy) -> None:
+    assert np.array_equal(left.counts, right.counts)
+    assert left.rates == right.rates
+    assert np.array_equal(left.rate_of, right.rate_of)
+
+
+def log_shares(selection: str, scores: np.ndarray, rate: float) -> np.ndarray:
+    """Give the exact log probability of every candidate.
+
+    Let permute-and-flip visit candidates at times that are uniform between 0 and 1. Candidate i is taken at time t if
+    its coin, of probability q_i, shows heads and no other was taken before: q_i times the integral of the product of (1
+    - q_j t) over the others. That is a polynomial, which Gauss and Legendre integrate exactly.
+    """
+    exponents = rate * (scores - scores.max())
+    if selection == "exponential":
+        return exponents - math.log(np.exp(exponents).sum())
+    times, weights = np.polynomial.legendre.leggauss(len(scores) // 2 + 1)
+    tails = 1 - np.exp(exponents)[:, None] * (times + 1) / 2
+    others = np.exp(np.log(tails).sum(axis=0) - np.log(tails))
+    return exponents + np.log((others * weights / 2).sum(axis=1))
+
+
+@METHODS
+@settings(max_examples=10, deadline=None)
+@given(table=tables, extra=records, epsilon=epsilons, seed=seeds)
+def test_no_record_loses_more_in_a_round_than_its_place_pays(
+    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int
+) -> None:
+    check_losses(*neighbours(method, table, extra, epsilon, seed), extra)
+
+
+@METHODS
+@settings(max_examples=10, deadline=None)
+@given(table=tables, epsilon=epsilons, seed=seeds)
+def test_of_all_paths_the_dearest_costs_what_the_debits_say(
+    method: DiffMulti, table: list, epsilon: Fraction, seed: int
+) -> None:
+    check_paths(publish(method, table, epsilon, Recorder(seed)), epsilon)
+
+
+@METHODS
+@settings(max_examples=8, deadline=None)
+@given(table=tables, extra=records, epsilon=epsilons, seed=seeds)
+def test_no_answer_to_a_choice_changes_its_probability_by_more_than_is_paid(
+    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int
+) -> None:
+    check_exact_losses(*neighbours(method, table, extra, epsilon, seed), extra)
+
+
+@pytest.mark.parametrize("scores", [(3,), (3, 3), (5, 4, 2), (7, 7, 7, 0), (-4, -2, -2, -1, -9), (0, 1, 2, 3, 4, 5)])
+def test_exact_probabilities_are_those_of_the_definition(scores: tuple[int, ...]) -> None:
+    for rate in (Fraction(1, 5), Fraction(2)):
+        flipped = np.exp(log_shares("permute-and-flip", np.array(scores), float(rate)))
+        assert flipped == pytest.approx(permuted_and_flipped(scores, rate), rel=1e-12)
+        assert np.exp(log_shares("exponential", np.array(scores), float(rate))) == pytest.approx(softmax(scores, rate))
+
+
+@METHODS
+@settings(max_examples=5, deadline=None)
+@given(table=tables, extra=records, epsilon=epsilons, seed=seeds)
+def test_neighbours_with_the_same_answers_draft_the_same(
+    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int
+) -> None:
+    left, right = neighbours(method, table, extra, epsilon, seed)
+    check_drafts(left.draft, right.draft)
+
+
+@pytest.mark.parametrize("dense", [0, 20])
+@METHODS
+@settings(max_examples=4, deadline=None)
+@given(table=tables, extra=records, epsilon=epsilons, seed=seeds, block=st.sampled_from([1, 3, 7]))
+def test_sizes_of_blocks_change_nothing(
+    method: DiffMulti, dense: int, table: list, extra: tuple, epsilon: Fraction, seed: int, block: int
+) -> None:
+    """Small blocks, sorted ones and chunks of one candidate are met by the neighbour alone."""
+    small = {"BLOCK": block, "SORTED_BLOCK": 2 * block, "DENSE": dense, "CHUNK": block}
+    left, right = neighbours(method, table, extra, epsilon, seed, **small)
+    check_losses(left, right, extra)
+    check_drafts(left.draft, right.draft)
+
+
+def check_some_tables() -> None:
+    """Check what a planted mistake must not survive, on tables that are always the same."""
+    rng = np.random.default_rng(3)
+    for method in (DiffMulti(), DiffMulti(score="ncp"), DiffMulti.as_published(specializations=9)):
+        for seed in range(3):
+            *table, extra = [
+                tuple(row) for row in rng.integers(0, (*SCHEMA.shape, len(SCHEMA.classes)), (60, 4)).tolist()
+            ]
+            left, right = neighbours(method, table, extra, Fraction(4), seed)
+            check_losses(left, right, extra)
+            check_paths(left, Fraction(4))
+
+
+def test_an_honest_meter_passes() -> None:
+    check_some_tables()
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        (mutants.children_inherit_nothing, "loses more than its place pays"),
+        (mutants.multiples_are_reversed_against_charges, "place pays|used is not what is charged"),
+        (mutants.the_most_is_the_median, "a path costs more than the debits"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_planted_mistake_is_caught(plant: mutants.Plant, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match=complaint):
+        check_some_tables()
