@@ -32,9 +32,19 @@ def children_inherit_nothing(patch: pytest.MonkeyPatch) -> None:
 def multiples_are_reversed_against_charges(patch: pytest.MonkeyPatch) -> None:
     real = Meter._price
 
-    def price(meter, tally, places, spend):
-        one = real(meter, tally, places, spend)
+    def price(meter, tally, places, spend, label):
+        one = real(meter, tally, places, spend, label)
         return replace(one, multiples=one.multiples[::-1])
+
+    patch.setattr(Meter, "_price", price)
+
+
+def mechanisms_use_twice_what_is_charged(patch: pytest.MonkeyPatch) -> None:
+    real = Meter._price
+
+    def price(meter, tally, places, spend, label):
+        one = real(meter, tally, places, spend, label)
+        return replace(one, unit=one.unit * 2)
 
     patch.setattr(Meter, "_price", price)
 

@@ -93,8 +93,8 @@ def test_variance_of_weighted_sums(case: Case) -> None:
 @given(cases())
 def test_variance_of_every_node(case: Case) -> None:
     consistent = case.consistent
-    assert np.allclose(consistent.leaf_variances(), np.diag(case.covariance), rtol=1e-7)
-    assert np.allclose(consistent.leaf_variances(), consistent.variance(np.eye(len(case.parents))), rtol=1e-9)
+    assert np.allclose(consistent.variances(), np.diag(case.covariance), rtol=1e-7)
+    assert np.allclose(consistent.variances(), consistent.variance(np.eye(len(case.parents))), rtol=1e-9)
 
 
 @thorough
@@ -114,14 +114,14 @@ def test_consistent_measurements_stay_and_every_measurement_helps(case: Case) ->
     truth = case.incidence @ np.arange(float(case.incidence.shape[1]))[:, None]
     assert np.allclose(Consistent.of(case.parents, truth, case.precision).values, truth, rtol=1e-9, atol=1e-9)
     seen = case.precision > 0
-    assert (case.consistent.leaf_variances()[seen] <= 1 / case.precision[seen] * (1 + 1e-12)).all()
+    assert (case.consistent.variances()[seen] <= 1 / case.precision[seen] * (1 + 1e-12)).all()
 
 
 def test_a_chain_combines_by_inverse_variance() -> None:
     measured, precision = np.array([[10.0], [4.0], [np.nan], [1.0]]), np.array([1.0, 2.0, 0.0, 5.0])
     chain = Consistent.of(np.array([-1, 0, 1, 2]), measured, precision)
     assert np.allclose(chain.values, (10 + 2 * 4 + 5 * 1) / 8)
-    assert np.allclose(chain.leaf_variances(), 1 / 8)
+    assert np.allclose(chain.variances(), 1 / 8)
     assert np.isclose(chain.variance([0, 1, 0, -1]), 0.0)
 
 
@@ -134,7 +134,7 @@ def test_a_full_binary_tree_is_that_of_hay_et_al(height: int) -> None:
     tree = Consistent.of(parents, measured, np.full(size, 0.25))
     weights = 2.0 ** (height - 1 - np.floor(np.log2(np.arange(1, size + 1)))) / size
     assert np.allclose(tree.values[0], weights @ measured)
-    assert np.isclose(tree.leaf_variances()[0], 4 * 2 ** (height - 1) / size)
+    assert np.isclose(tree.variances()[0], 4 * 2 ** (height - 1) / size)
 
 
 def test_an_ignored_measurement_does_not_matter() -> None:
@@ -270,7 +270,7 @@ def test_levels_put_siblings_side_by_side() -> None:
 def test_a_single_node_is_its_measurement() -> None:
     tree = Consistent.of(np.array([-1]), [[3.6, -2.0]], [4])
     assert tree.values.tolist() == [[3.6, -2.0]]
-    assert tree.leaf_variances().tolist() == [0.25]
+    assert tree.variances().tolist() == [0.25]
     assert float(tree.variance([2])) == 1.0
     assert project(np.array([-1]), tree.values, tree.upward).tolist() == [[2, 0]]
 
@@ -283,7 +283,7 @@ def test_a_large_tree() -> None:
     tree = Consistent.of(parents, rng.normal(1, 5, (size, 2)), precision)
     assert np.allclose(tree.values, sums_of_children(parents, tree.values), rtol=1e-6, atol=1e-6)
     leaves = (~np.isin(np.arange(size), parents)).astype(float)
-    assert np.isclose(tree.variance(leaves), tree.leaf_variances()[0])
+    assert np.isclose(tree.variance(leaves), tree.variances()[0])
     people = project(parents, tree.values, tree.upward)
     assert (people >= 0).all()
     assert (people == sums_of_children(parents, people)).all()

@@ -23,6 +23,7 @@ from sfumato.methods.adaptive import Known
 from sfumato.methods.boxes import Divisions, longest_path, most_specializations_of_boxes
 from sfumato.methods.sharing import share_out
 from sfumato.partition import Grid
+from sfumato.privacy.budget import GRAIN, grains_of
 from sfumato.privacy.noisy import Noisy, variance_of
 from sfumato.privacy.scores import Max
 from sfumato.tree import Tree
@@ -140,15 +141,31 @@ def test_the_papers_schedule(adult) -> None:
     schedule = DiffMulti(schedule="paper", choice="separate", score="max", depth=63, margins=Fraction(0)).plan(
         adult.schema, Fraction(1)
     )
-    each = Fraction(1, 2 * (6 + 3 * 63))
-    assert {part for label, part in schedule.parts.items() if label != "counts"} == {each}
-    assert (schedule["counts"], schedule.total, len(schedule.parts)) == (Fraction(1, 2), 1, 6 + 3 * 63 + 1)
+    each = {part for label, part in schedule.parts.items() if label != "counts"}
+    assert each == {grains_of(Fraction(1, 2 * (6 + 3 * 63))) * GRAIN}
+    assert 0 <= schedule["counts"] - Fraction(1, 2) < 195 * GRAIN
+    assert (schedule.total, len(schedule.parts)) == (1, 6 + 3 * 63 + 1)
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "0.123457", "999.99999"])
 @pytest.mark.parametrize("method", [DiffMulti(), DiffMulti(schedule="paper"), DiffMulti.as_published()], ids=str)
 def test_plans_add_up_whatever_the_epsilon(adult, epsilon: str, method: DiffMulti) -> None:
-    assert 0 <= Fraction(epsilon) - method.plan(adult.schema, Fraction(epsilon)).total < Fraction(1, 10**5)
+    assert method.plan(adult.schema, Fraction(epsilon)).total == Fraction(epsilon)
+
+
+@pytest.mark.parametrize("score", ["deviation", "balanced", "auto", "gain"])
+def test_what_the_paper_does_not_have_is_not_as_published(score: str) -> None:
+    with pytest.raises(MethodError, match="must be one of max, discernibility, ncp"):
+        DiffMulti.as_published(score=score)
+
+
+def test_a_class_of_one_value_is_no_class() -> None:
+    only = schema_of("a: {kind: numeric, lower: 0, upper: 9}", "c: {kind: class, taxonomy: [Y]}")
+    assert DiffMulti().score_for(only) == "ncp"
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert DiffMulti(specializations=np.int64(50)) == DiffMulti(specializations="50")
 
 
 class Passes(MemoryEngine):
@@ -266,9 +283,11 @@ def test_scores_of_classes_need_a_class(score: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"specializations": 0}, "specializations (0) must be a whole number from 1 up"),
+        ({"specializations": 0}, "specializations (0) must be a whole number from 1 to 1,000,000,000"),
         ({"specializations": "many"}, "specializations (many) must be a whole number"),
         ({"depth": 0}, "depth (0) must be"),
+        ({"depth": 10**6}, "from 1 to 1,000"),
+        ({"specializations": 10**30}, "from 1 to 1,000,000,000"),
         ({"score": "best"}, "score (best) must be one of"),
         ({"score": "weighted-gain"}, "must be one of"),
         ({"schedule": "ours"}, "schedule (ours) must be one of adaptive, paper"),
@@ -285,9 +304,9 @@ def test_parameters_that_make_no_sense_are_refused(given: dict, said: str) -> No
 
 
 def test_a_depth_that_the_budget_cannot_pay_for_is_refused(adult) -> None:
-    with pytest.raises(BudgetError, match="large enough to be shared among all levels"):
-        DiffMulti(schedule="paper", depth=10**6).plan(adult.schema, Fraction(1, 1000))
-    with pytest.raises(BudgetError, match="large enough"):
+    with pytest.raises(BudgetError, match="choice 1 must be at least 1e-09, and is less"):
+        DiffMulti(schedule="paper", depth=1000, margins=Fraction(0)).plan(adult.schema, Fraction(1, 10**6))
+    with pytest.raises(BudgetError, match="margin of age must be at least"):
         DiffMulti().plan(adult.schema, Fraction(1, 10**6) / 1000)
 
 

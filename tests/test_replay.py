@@ -116,8 +116,8 @@ def compare_small_tables(mistake: str) -> None:
 class Cheap(Meter):
     """A meter that debits less than it uses."""
 
-    def _price(self, tally, places, spend):
-        price = super()._price(tally, places, spend)
+    def _price(self, tally, places, spend, label):
+        price = super()._price(tally, places, spend, label)
         return replace(price, unit=price.unit * 2)
 
 

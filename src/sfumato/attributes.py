@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -226,7 +227,12 @@ class Numeric(Attribute):
     @property
     def edges(self) -> NDArray[Any]:
         """The borders of the cells, one more than cells: whole numbers on whole grids."""
-        return _edges(self.origin, self.end, self.width, tuple(_exact(point) for point in self.points), self.is_whole)
+        return self._held.edges
+
+    @cached_property
+    def _held(self) -> _Held:
+        points = [_exact(point) for point in self.points]
+        return _Held(_edges(self.origin, self.end, self.width, points, self.is_whole))
 
     @cached_property
     def cells(self) -> int:
@@ -265,8 +271,14 @@ def _exact(value: Decimal | datetime.date) -> Fraction:
     return Fraction((value - EPOCH).days) if isinstance(value, datetime.date) else Fraction(value)
 
 
-@lru_cache(maxsize=4096)
-def _edges(origin: Fraction, end: Fraction, width: Fraction, points: tuple[Fraction, ...], whole: bool) -> NDArray[Any]:
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """An array that two equal attributes may each hold without being compared by it."""
+
+    edges: NDArray[Any]
+
+
+def _edges(origin: Fraction, end: Fraction, width: Fraction, points: list[Fraction], whole: bool) -> NDArray[Any]:
     regular = -(-(end - origin) // width)
     if whole:
         grid = int(origin) + np.arange(regular, dtype=np.int64) * int(width)

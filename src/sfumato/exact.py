@@ -6,9 +6,11 @@ attack, is None.
 
 from __future__ import annotations
 
+import operator
 import re
 from decimal import Decimal
 from fractions import Fraction
+from typing import SupportsIndex
 
 FRACTION = re.compile(
     r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})(e[+-]?\d{1,2})?|[+-]?\d{1,20}/0*[1-9]\d{0,19}", re.ASCII | re.IGNORECASE
@@ -25,3 +27,14 @@ def read_fraction(value: object) -> Fraction | None:
         return value
     text = str(value).strip() if isinstance(value, str | int | float | Decimal) else ""
     return Fraction(text) if FRACTION.fullmatch(text) else None
+
+
+def read_whole(value: object) -> int | None:
+    """Read a whole number, also one of NumPy's; None for what is none.
+
+    >>> read_whole(5), read_whole(True), read_whole(5.0)
+    (5, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    return operator.index(value)

@@ -92,5 +92,7 @@ def _text(statement: Statement) -> str:
     left = (
         "no lifetime budget is declared" if statement.left is None else f"{statement.left} of {statement.budget} left"
     )
-    blocks.append(f"{statement.name}: {statement.spent} spent in {len(statement.publications)} publications, {left}")
+    number = len(statement.publications)
+    many = f"{number} publication{'' if number == 1 else 's'}"
+    blocks.append(f"{statement.name}: {statement.spent} spent in {many}, {left}")
     return "\n\n".join(blocks)

@@ -108,7 +108,9 @@ PUBLISHING = {"method", "epsilon", "as_published", "target", "out", "dry_run", "
 
 @main.command()
 @click.argument("data", type=click.Path())
-@click.option("--method", type=click.Choice(list(sfumato.METHODS)), default="diffgen", show_default=True)
+@click.option(
+    "--method", type=click.Choice(list(sfumato.METHODS)), default="diffgen", show_default=True, help="How to publish."
+)
 @click.option("--epsilon", required=True, help="The privacy budget to spend, such as 1, 0.5 or 1/3.")
 @method_options
 @click.option(

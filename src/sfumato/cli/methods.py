@@ -28,16 +28,23 @@ def _parameters() -> list[str]:
 
 
 def _help(name: str) -> str:
-    """Say what a parameter does and its default, once for methods that agree."""
+    """Say what a parameter does, once for methods that agree, and its defaults."""
+    declared = {method.name: one for method in METHODS.values() for one in fields(method) if one.name == name}
     said: dict[str, list[str]] = {}
-    for method in METHODS.values():
-        for one in fields(method):
-            if one.name == name:
-                default = "" if one.default is None else f" [{one.default}]"
-                said.setdefault(f"{one.metadata['says']}{default}", []).append(method.name)
-    if len(said) == 1 and len(next(iter(said.values()))) == len(METHODS):
-        return next(iter(said))
-    return "  ".join(f"{', '.join(methods)}: {text}" for text, methods in said.items())
+    for method, one in declared.items():
+        said.setdefault(one.metadata["says"], []).append(method)
+    texts = [
+        text if len(methods) == len(METHODS) else f"({', '.join(methods)}) {text}" for text, methods in said.items()
+    ]
+    defaults = {method: _plain(one.default) for method, one in declared.items() if one.default is not None}
+    if len(set(defaults.values())) == 1:
+        defaults = {"default": next(iter(defaults.values()))}
+    shown = ", ".join(f"{method} {default}" for method, default in defaults.items())
+    return " ".join(texts) + (f" [{shown}]" if shown else "")
+
+
+def _plain(default: object) -> str:
+    return {True: "yes", False: "no"}.get(default, str(default)) if isinstance(default, bool) else str(default)
 
 
 def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method:
@@ -45,7 +52,7 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
     method = METHODS[name]
     options = {key: value for key, value in given.items() if value is not None}
     known = inspect.signature(method.as_published).parameters if as_published else [one.name for one in fields(method)]
-    for key in options.keys() - set(known):
+    for key in [key for key in options if key not in known]:
         what = f"{name} as published" if as_published else name
         raise MethodError(
             f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",

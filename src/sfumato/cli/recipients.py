@@ -42,12 +42,22 @@ def _inspect_text(release: Release, folder: str) -> str:
     names = [predictors[attribute] for attribute in release.partition.split_attributes]
     blocks = [
         manifest.guarantee,
-        "Budget\n" + table(rows, ("round", "mechanism", "cells", "epsilon"), (2, 3)),
-        "Specializations\n" + "\n".join(f"{number:3}. {step}" for number, step in enumerate(manifest.steps, 1)),
+        "Budget\n" + table(rows, ("round", "mechanism", "cells", "epsilon"), (2, 3)) + _zeros(release),
+        "Specializations\n" + "\n".join(f"  {step}" for step in manifest.steps),
         f"{release.groups:,} groups ({', '.join(names)}), about {release.total:,} people",
         "Files\n" + "\n".join(f"  {path}" for path in sorted(Path(folder).iterdir())),
     ]
     return "\n\n".join(blocks)
+
+
+def _zeros(release: Release) -> str:
+    """Explain debits of 0."""
+    if all(one.epsilon for one in release.manifest.debits):
+        return ""
+    return (
+        "\nA round's epsilon is by how much it raised the most that any record has paid; 0 means that only paths which "
+        "had paid less were asked."
+    )
 
 
 @click.command()

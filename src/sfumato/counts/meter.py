@@ -24,7 +24,7 @@ from sfumato.errors import BudgetError, PrivacyError
 from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.noisy import Noisy
-from sfumato.privacy.scores import SCORES, Score, Selection
+from sfumato.privacy.scores import SCORES, Score, Selection, sides
 from sfumato.tree import Tree
 
 Integers = NDArray[np.int64]
@@ -41,8 +41,6 @@ class Price:
     charges: Charges
     unit: Fraction
     multiples: Integers
-    fits: bool
-    """whether every place pays something, no more than it has left, and nothing too fine to be sampled exactly"""
 
     @cached_property
     def rates(self) -> tuple[tuple[Fraction, ...], Integers]:
@@ -51,7 +49,7 @@ class Price:
         return tuple(self.unit * int(multiple) for multiple in different), index
 
     @property
-    def range(self) -> str:
+    def in_words(self) -> str:
         """Say in a debit that places pay different amounts."""
         amounts, _ = self.rates
         if len(amounts) <= 1:
@@ -108,9 +106,9 @@ class Meter:
         `spend` makes the answer spend-private.
         """
         tally = cells.tally
-        price = self._price(tally, np.arange(tally.places), spend)
+        price = self._price(tally, np.arange(tally.places), spend, label)
         self._pay(
-            price, Debit(label, f"discrete Laplace{price.range}", Fraction(0), Fraction(1), math.prod(cells.shape))
+            price, Debit(label, f"discrete Laplace{price.in_words}", Fraction(0), Fraction(1), math.prod(cells.shape))
         )
         counts = cells.read(self._look(tally))
         rates, rate_of = price.rates
@@ -127,50 +125,53 @@ class Meter:
     def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Ways:
         """Choose one candidate per group; nothing else leaves.
 
-        The proof is in `selection.permute_and_flip`. The factor 2 falls for monotone scores, but the exponential
-        mechanism is here to do what the papers do and keeps it.
+        The proof is in `selection.permute_and_flip`.
         """
         if type(score) not in SCORES.values() or selection not in CHOOSERS:
             raise PrivacyError("a choice must be by one of our scores and mechanisms", BLAME)
-        price = self._price(choices.tally, choices.places, spend)
+        price = self._price(choices.tally, choices.places, spend, label)
         sensitivity = score.sensitivity(choices.tally.classes)
-        sided = 1 if score.monotone and selection == "permute-and-flip" else 2
-        mechanism = f"{selection} ({score.name}){price.range}"
+        mechanism = f"{selection} ({score.name}){price.in_words}"
         self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.candidates))
         scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
-        rate = price.unit * score.unit / (sided * sensitivity)
+        rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
         return choices.chosen(self._mechanisms.choose(selection, scored, rate))
-
-    def _price(self, tally: Tally, places: Integers, spend: Spend) -> Price:
-        """Work out what the places asked will pay: on a tree whole grains for each, else one amount for everyone."""
-        if tally.domain != self._domain:
-            raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
-        if not isinstance(tally.partition, Tree):
-            if not isinstance(spend, Fraction):
-                raise PrivacyError("only the leaves of a tree may pay different amounts", BLAME)
-            fits = 0 < spend <= self.left and spend.denominator <= FINEST_PART
-            return Price(self._charges.after_everyone(spend), spend, np.ones(len(places), np.int64), fits)
-        grains = np.full(len(places), grains_of(spend)) if isinstance(spend, Fraction) else frozen(spend)
-        if grains.shape != places.shape:
-            raise PrivacyError("every place that is asked must have a price", BLAME)
-        fits = bool(((grains > 0) & (grains <= self.rest(tally)[places])).all())
-        return Price(self._charges.after_places(tally, places, grains if fits else grains * 0), GRAIN, grains, fits)
 
     def lots(self, count: int) -> Integers:
         """Draw large uniform numbers, for what is decided by lot. They have nothing to do with the data."""
         return self._mechanisms.lots(count)
 
-    def _pay(self, price: Price, debit: Debit) -> None:
-        """Write by how much a round raises the most that any record has paid, unless that is more than there is.
+    def _price(self, tally: Tally, places: Integers, spend: Spend, label: str) -> Price:
+        """Work out what the places asked will pay: on a tree whole grains for each, else one amount for everyone.
 
         With a denominator up to 2^31 in a spend and 2^17 units in a score's sensitivity, a rate's denominator stays
         below 2^49, and what the samplers multiply it with (below 2^13, beyond any run of luck) keeps to 62 bits.
         """
-        if not (price.fits and price.charges.most <= self._payer.epsilon):
-            raise BudgetError(
-                f"round {debit.label} must cost more than 0 and at most the {self.left} left",
-                f"This round looked at nothing. {BLAME}",
-            )
+        if tally.domain != self._domain:
+            raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
+        if not isinstance(tally.partition, Tree):
+            if not isinstance(spend, Fraction):
+                raise PrivacyError("only the leaves of a tree may pay different amounts", BLAME)
+            if not (0 < spend <= self.left and spend.denominator <= FINEST_PART):
+                raise self._unpayable(label)
+            return Price(self._charges.after_everyone(spend), spend, np.ones(len(places), np.int64))
+        grains = np.full(len(places), grains_of(spend)) if isinstance(spend, Fraction) else frozen(spend)
+        if grains.shape != places.shape:
+            raise PrivacyError("every place that is asked must have a price", BLAME)
+        if not ((grains > 0) & (grains <= self.rest(tally)[places])).all():
+            raise self._unpayable(label)
+        return Price(self._charges.after_places(tally, places, grains), GRAIN, grains)
+
+    def _unpayable(self, label: str) -> BudgetError:
+        return BudgetError(
+            f"round {label} must cost more than 0 and at most the {self.left} left",
+            f"This round looked at nothing. {BLAME}",
+        )
+
+    def _pay(self, price: Price, debit: Debit) -> None:
+        """Write by how much a round raises the most that any record has paid, unless that is more than there is."""
+        if price.charges.most > self._payer.epsilon:
+            raise self._unpayable(debit.label)
         raised = replace(debit, epsilon=price.charges.most - self._charges.most)
         self._payer.pay(raised)
         self._charges = price.charges

@@ -7,11 +7,11 @@ than ln(N) / rate with small probability, so a rate of
 
     SHARPNESS * ln(N) / mass
 
-tells gains of 1 / SHARPNESS of the mass apart. Masses shrink along a path, so prices grow, and a region stops when its
-price is more than PATIENCE of what its path has left, or would touch the RESERVE for its counts, which all the rest
-then buys. Depth, size and purity need
-no parameters: they follow from n, epsilon and what was found. The class counts that are bought on the way decide
-prices and weights, and make the final counts more precise.
+tells gains of 1 / SHARPNESS of the mass apart (twice that for scores which are not monotone). Masses shrink along a
+path, so prices grow, and a region stops when its price is more than PATIENCE of what its path has left, or would touch
+the RESERVE for its counts, which all the rest then buys. Depth, size and purity need no parameters: they follow from n,
+epsilon and what was found. The class counts that are bought on the way decide prices and weights, and make the final
+counts more precise.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
 from sfumato.methods.boxes import Divisions
 from sfumato.methods.levels import Grown, Level, describe_level
-from sfumato.methods.sharing import share_out
 from sfumato.privacy.budget import GRAIN, grains_of
 from sfumato.privacy.noisy import NodeCounts, Noisy
-from sfumato.privacy.scores import SCORES, BalancedMax, Score, Selection
+from sfumato.privacy.scores import SCORES, BalancedMax, Score, Selection, sides
 from sfumato.schema import Schema
 
 Integers = NDArray[np.int64]
@@ -39,9 +38,11 @@ Floats = NDArray[np.float64]
 
 ROOT_SHARE = Fraction(1, 50)
 """Of the budget without margins, for the class counts of the whole table, where everything begins."""
-SHARPNESS = {True: 8, False: 2}
-"""A choice should tell gains of one part in so many of a region's mass apart: an eighth where a score looks at classes,
-which a specialization parts only a little; a half for other scores, which an even specialization always gains."""
+SHARPNESS = 2
+"""A choice should tell gains of one part in so many of a region's mass apart: of a half, which an even specialization
+always gains;"""
+SHARPNESS_OF_CLASSES = 8
+"""of an eighth where a score looks at classes, which a specialization parts only a little."""
 PATIENCE = Fraction(3, 4)
 """A choice may cost at most this share of what its path has left,"""
 RESERVE = Fraction(1, 5)
@@ -119,7 +120,7 @@ class AdaptiveGrowth:
             noisy = self.meter.measure(Cells(tally), self._size_prices(tally, known, parents), f"sizes {number}")
             known = known.of_children(parents, noisy)
             earlier.append(NodeCounts(np.asarray(tally.nodes), noisy))
-            level = Level(tally, parents, self._shares(level, chosen, known))
+            level = Level(tally, level.shared(chosen, self._sizes(known), self.meter.lots(tally.places)))
         counts = self.meter.measure_with_rest(Cells(Tally(level.tree, level.tally.classes)), "counts")
         return Grown(level.tree, counts, tuple(steps), tuple(earlier))
 
@@ -128,7 +129,8 @@ class AdaptiveGrowth:
         live = np.flatnonzero(level.shares > 0)
         ways = self._divisions.ways(level.boxes[live], live)
         candidates = np.bincount(ways.places, ways.candidates, level.tally.places)
-        sharpness = self._sided * SHARPNESS[SCORES[self.score].needs_classes]
+        score = SCORES[self.score]
+        sharpness = sides(score, self.selection) * (SHARPNESS_OF_CLASSES if score.needs_classes else SHARPNESS)
         prices = self._in_grains(sharpness * np.log(np.maximum(candidates, 2)) / self._mass(known))
         rest = self.meter.rest(level.tally)
         going = (candidates > 0) & (prices <= rest * PATIENCE.numerator // PATIENCE.denominator)
@@ -140,11 +142,9 @@ class AdaptiveGrowth:
         limit = self.meter.rest(tally) * SIZE_SHARE.numerator // SIZE_SHARE.denominator
         return np.minimum(wanted, limit)
 
-    def _shares(self, level: Level, chosen: Ways, known: Known) -> Integers:
-        """Share out what the chosen places have left among their children."""
-        families = np.repeat(np.arange(len(chosen)), chosen.children)
-        sizes = np.rint(known.sizes).astype(np.int64) if self.fair else np.ones(len(families), np.int64)
-        return share_out(level.shares[chosen.places] - 1, families, sizes, self.meter.lots(len(families)))
+    def _sizes(self, known: Known) -> Integers:
+        """Give what specializations are shared out by."""
+        return np.asarray(np.rint(known.sizes) if self.fair else np.ones(len(known.counts)), np.int64)
 
     @cached_property
     def _divisions(self) -> Divisions:
@@ -153,10 +153,6 @@ class AdaptiveGrowth:
     @property
     def _reserve(self) -> int:
         return grains_of(self.budget * RESERVE)
-
-    @property
-    def _sided(self) -> int:
-        return 1 if SCORES[self.score].monotone and self.selection == "permute-and-flip" else 2
 
     def _mass(self, known: Known) -> Floats:
         return known.outside_majority if SCORES[self.score].needs_classes else known.sizes

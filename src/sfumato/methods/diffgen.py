@@ -83,7 +83,8 @@ class DiffGen:
 
     @classmethod
     def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> DiffGen:
-        """Give the method exactly as the paper has it."""
+        """Give the method exactly as the paper has it: with its scores max or gain."""
+        refuse_other("score", score, (Max.name, InfoGain.name))
         steps = _steps(specializations)
         if steps == "auto":
             raise MethodError(

@@ -26,7 +26,16 @@ from sfumato.methods.parameters import parameter, plain_parameters, read_number,
 from sfumato.methods.published import PublishedGrowth, rounds_of_level
 from sfumato.partition import Grid
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of
-from sfumato.privacy.scores import SCORES, BalancedMax, CertaintyGain, Selection, WeightedGain
+from sfumato.privacy.scores import (
+    SCORES,
+    BalancedMax,
+    CertaintyGain,
+    Discernibility,
+    Max,
+    PenaltyLeft,
+    Selection,
+    WeightedGain,
+)
 from sfumato.schema import Schema
 
 NUMERIC_HEIGHT = 7
@@ -74,10 +83,11 @@ class DiffMulti:
 
     @classmethod
     def as_published(cls, *, specializations: int | str = 1000, score: str = "max") -> DiffMulti:
-        """Give the method as the paper has it."""
+        """Give the method as the paper has it: with its scores max, discernibility or ncp."""
+        refuse_other("score", score, (Max.name, Discernibility.name, CertaintyGain.name))
         return cls(
             specializations=read_number("specializations", specializations, "Give for example 1000."),
-            score="ncp-left" if score == CertaintyGain.name else score,
+            score=PenaltyLeft.name if score == CertaintyGain.name else score,
             schedule="paper",
             choice="separate",
             selection="exponential",
@@ -89,7 +99,7 @@ class DiffMulti:
         steps = read_number("specializations", self.specializations, "Give for example 1000.")
         object.__setattr__(self, "specializations", steps)
         if self.depth is not None:
-            object.__setattr__(self, "depth", read_number("depth", self.depth, "Give for example 16."))
+            object.__setattr__(self, "depth", read_number("depth", self.depth, "Give for example 16.", most=1000))
         object.__setattr__(self, "margins", read_share("margins", self.margins, Fraction(0)))
         refuse_other("score", self.score, ["auto", *(name for name in SCORES if name != WeightedGain.name)])
         refuse_other("schedule", self.schedule, get_args(ScheduleName))
@@ -97,7 +107,7 @@ class DiffMulti:
         refuse_other("selection", self.selection, get_args(Selection))
         refuse_other("distribution", self.distribution, get_args(Distribution))
         if self.schedule == "adaptive" and self.choice == "separate":
-            raise MethodError("choice (separate) must go with the paper's schedule", "Use schedule paper.")
+            raise MethodError("choice (separate) must go with the paper's schedule", "Give --schedule paper.")
         if self.schedule == "paper" and self.score == BalancedMax.name:
             raise MethodError(
                 "score (balanced) must go with the adaptive schedule, which buys the class counts that it needs",
@@ -113,9 +123,9 @@ class DiffMulti:
         """Give the name of the score on this schema."""
         if self.score != "auto":
             return self.score
-        if schema.target is None:
+        if len(schema.classes) < 2:
             return CertaintyGain.name
-        return BalancedMax.name if self.schedule == "adaptive" else "max"
+        return BalancedMax.name if self.schedule == "adaptive" else Max.name
 
     def depth_for(self, schema: Schema) -> int:
         """Give the longest path allowed on this schema: g."""
@@ -128,16 +138,16 @@ class DiffMulti:
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon: the paper's schedule level by level; ours leaves it to each path what it buys with its own."""
         self._refuse_schema(schema)
-        bought = margin_parts(schema, epsilon * self.margins)
-        parts = {label: grains_of(part) * GRAIN for label, part in bought.items()}
+        parts = dict(margin_parts(schema, epsilon * self.margins))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.schedule == "adaptive":
-            parts |= {"size of the table": rest * ROOT_SHARE, "each path": rest * (1 - ROOT_SHARE)}
+            parts["size of the table"] = rest * ROOT_SHARE
         else:
-            rounds = self._rounds(schema)
-            parts |= dict.fromkeys(rounds, rest / 2 / len(rounds)) | {"counts": rest / 2}
-        self._refuse_crumbs(min(parts.values()))
-        return Schedule(parts)
+            parts |= dict.fromkeys(rounds := self._rounds(schema), rest / 2 / len(rounds))
+        parts = {label: grains_of(part) * GRAIN for label, part in parts.items()}
+        _refuse_crumbs(parts)
+        last = "choices, sizes and counts of each path" if self.schedule == "adaptive" else "counts"
+        return Schedule(parts | {last: epsilon - sum(parts.values(), Fraction(0))})
 
     def _rounds(self, schema: Schema) -> list[str]:
         """Name the paper's rounds: split points of the numeric attributes, then those of each level."""
@@ -145,13 +155,6 @@ class DiffMulti:
         first = [f"first split of {name}" for name in names] if self.choice == "separate" else []
         levels = range(1, self.depth_for(schema) + 1)
         return first + [label for level in levels for label in rounds_of_level(level, self.choice)]
-
-    def _refuse_crumbs(self, least: Fraction) -> None:
-        if grains_of(least) < 1:
-            raise BudgetError(
-                "epsilon must be large enough to be shared among all levels, and leaves next to nothing for each",
-                "Use a larger epsilon or a smaller depth.",
-            )
 
     def _refuse_schema(self, schema: Schema) -> None:
         if not any(leaves > 1 for leaves in schema.shape):
@@ -184,7 +187,7 @@ class DiffMulti:
                 selection=self.selection,
                 fair=self.distribution == "fair",
                 depth=self.depth_for(schema),
-                budget=schedule["each path"],
+                budget=schedule["choices, sizes and counts of each path"],
             ).grow(self.specializations, schedule["size of the table"])
         else:
             tree = PublishedGrowth(
@@ -197,3 +200,12 @@ class DiffMulti:
                 separate=self.choice == "separate",
             ).grow(self.specializations, self.depth_for(schema))
         return Draft(tree.tree, tree.counts, margins, tree.steps, tree.earlier)
+
+
+def _refuse_crumbs(parts: Mapping[str, Fraction]) -> None:
+    for label, part in parts.items():
+        if part < GRAIN:
+            raise BudgetError(
+                f"the part of epsilon for {label} must be at least {float(GRAIN):g}, and is less",
+                "Use a larger epsilon, no margins or, with the paper's schedule, a smaller depth.",
+            )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.counts.choices import Ways
 from sfumato.counts.tally import Tally
+from sfumato.methods.sharing import share_out
 from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.schema import Schema
 from sfumato.tree import Tree
@@ -24,12 +25,11 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The newest nodes of a tree: the places of one tally. Place i came from place `parents[i]` of the level above and
-    may have `shares[i]` specializations, itself and below.
+    """The newest nodes of a tree: the places of one tally. Place i may have `shares[i]` specializations, itself and
+    below.
     """
 
     tally: Tally
-    parents: Integers
     shares: Integers
 
     @classmethod
@@ -38,7 +38,7 @@ class Level:
         tree = Tree.whole(schema.shape)
         every = tuple(range(len(schema.shape)))
         tally = Tally(tree, len(schema.classes), every, tree.leaves)
-        return cls(tally, np.zeros(1, np.int64), np.array([specializations]))
+        return cls(tally, np.array([specializations]))
 
     @property
     def tree(self) -> Tree:
@@ -60,6 +60,11 @@ class Level:
         children = np.arange(len(self.tree), len(tree))
         tally = Tally(tree, self.tally.classes, self.tally.attributes, children)
         return tally, np.repeat(chosen.places, chosen.children)
+
+    def shared(self, chosen: Ways, sizes: Integers, lots: Integers) -> Integers:
+        """Share out what the chosen places have left among their children, in proportion to sizes."""
+        families = np.repeat(np.arange(len(chosen)), chosen.children)
+        return share_out(self.shares[chosen.places] - 1, families, sizes, lots)
 
 
 def describe_level(number: int, chosen: Ways, names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import MethodError
-from sfumato.exact import read_fraction
+from sfumato.exact import read_fraction, read_whole
 
 
 def parameter(default: Any, says: str) -> Any:
@@ -17,13 +17,12 @@ def parameter(default: Any, says: str) -> Any:
     return field(default=default, metadata={"says": says})
 
 
-def read_number(name: str, value: object, remedy: str, least: int = 1) -> int:
-    """Read a whole number."""
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise MethodError(f"{name} ({str(value)[:40]}) must be a whole number from {least} up", remedy)
-    return value
+def read_number(name: str, value: object, remedy: str, least: int = 1, most: int = 10**9) -> int:
+    """Read a whole number between bounds."""
+    number = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,40}", value) else read_whole(value)
+    if number is None or not least <= number <= most:
+        raise MethodError(f"{name} ({str(value)[:40]}) must be a whole number from {least} to {most:,}", remedy)
+    return number
 
 
 def read_share(name: str, value: object, least: Fraction) -> Fraction:

@@ -1,7 +1,8 @@
 """Growing a tree as the DiffMulti paper does: the same price on every level down to a depth fixed before.
 
-Two things differ from its text, because the text would leak: noisy sizes alone share out specializations (equation 10
-asks whether a child is empty and divides by exact sizes), and split points are grid points of the declared range.
+Two things differ from its algorithm, because it would leak: noisy sizes alone share out specializations (equation 10
+asks whether a child is empty and divides by exact sizes), and split points are grid points of the declared range. As
+in its experiments, the leaves' counts also get what the longest path did not use.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
 from sfumato.methods.boxes import NO_SPLIT, Divisions
 from sfumato.methods.levels import Grown, Level, describe_level
-from sfumato.methods.sharing import share_out
 from sfumato.privacy.budget import payable
 from sfumato.privacy.scores import Score, Selection
 from sfumato.schema import Predictor, Schema
@@ -62,7 +62,7 @@ class PublishedGrowth:
             chosen = self._choose(level.tally, ways, f"choice {number}")
             steps.append(describe_level(number, chosen, list(self.schema.predictors)))
             tally, parents = level.refined(chosen)
-            level = Level(tally, parents, self._shares(level, chosen, tally, number))
+            level = Level(tally, level.shared(chosen, self._sizes(tally, number), self.meter.lots(tally.places)))
             splits = self._inherited(splits[parents], chosen, level, number)
         counts = self.meter.measure(Cells(Tally(level.tree, level.tally.classes)), payable(self.meter.left), "counts")
         return Grown(level.tree, counts, tuple(steps))
@@ -103,11 +103,9 @@ class PublishedGrowth:
             splits[new, divided[new]] = self._choose(level.tally, ways, label).borders[1::3]
         return splits
 
-    def _shares(self, level: Level, chosen: Ways, tally: Tally, number: int) -> Integers:
-        """Share out what the chosen places have left among their children, by noisy sizes or evenly."""
-        families = np.repeat(np.arange(len(chosen)), chosen.children)
-        sizes = np.ones(len(families), np.int64)
-        if self.fair:
-            label = f"size {number}"
-            sizes = self.meter.measure(Cells(tally, "place"), self.prices[label], label).counts[:, 0]
-        return share_out(level.shares[chosen.places] - 1, families, sizes, self.meter.lots(len(families)))
+    def _sizes(self, tally: Tally, number: int) -> Integers:
+        """Buy what specializations are shared out by, unless evenly."""
+        if not self.fair:
+            return np.ones(tally.places, np.int64)
+        label = f"size {number}"
+        return self.meter.measure(Cells(tally, "place"), self.prices[label], label).counts[:, 0]

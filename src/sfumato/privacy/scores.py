@@ -22,6 +22,16 @@ SCORES: dict[str, type[Score]] = {
     PenaltyLeft.name: PenaltyLeft,
 }
 
+
+def sides(score: type[Score], selection: Selection) -> int:
+    """Give how many sensitivities the gap between two scores may change by.
+
+    One record moves two scores apart by two sensitivities, or by one if it moves all scores in one direction. The
+    exponential mechanism is here to do what the papers do, and keeps the factor 2.
+    """
+    return 1 if score.monotone and selection == "permute-and-flip" else 2
+
+
 __all__ = [
     "SCORES",
     "BalancedMax",
@@ -34,4 +44,5 @@ __all__ = [
     "Score",
     "Selection",
     "WeightedGain",
+    "sides",
 ]

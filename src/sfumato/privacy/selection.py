@@ -20,8 +20,8 @@ from sfumato.privacy.stream import Stream, uniform_below_each
 
 TRIES = 8
 """Candidates that permute-and-flip visits one by one before it flips the coins of all that are left."""
-AT_ONCE = 1 << 12
-"""Groups whose coins are flipped at once, so that memory does not follow the scores."""
+AT_ONCE = 1 << 20
+"""About so many coins are flipped at once, in whole groups."""
 MOST_TRIES = 64
 """Candidates that the exponential mechanism proposes at a time."""
 
@@ -97,7 +97,8 @@ def permute_and_flip(stream: Stream, scored: Scored, rate: Fraction) -> Integers
     heads = scored.flip(stream, visited.ravel(), rate).reshape(visited.shape) & ~_repeated(visited)
     chosen = np.asarray(visited[every, heads.argmax(axis=1)])
     waiting = np.flatnonzero(~heads.any(axis=1))
-    for some in np.split(waiting, np.arange(AT_ONCE, len(waiting), AT_ONCE)):
+    flipped = np.cumsum(np.diff(scored.group_ends)[waiting])
+    for some in np.split(waiting, np.flatnonzero(np.diff(flipped // AT_ONCE)) + 1):
         chosen[some] = _among_the_rest(stream, scored, some, visited[some], rate)
     return chosen - scored.group_ends[:-1]
 

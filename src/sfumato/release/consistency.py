@@ -136,7 +136,7 @@ class Consistent:
             gathered[level.heads] += mean
         return np.asarray(spread + self.upward[0] * gathered[0] ** 2).reshape(weights.shape[:-1])
 
-    def leaf_variances(self) -> Floats:
+    def variances(self) -> Floats:
         """Give the variance of every node's value in one class, leaves' and others'.
 
         x_c = d_c + s_c x with d_c uncorrelated with x, so var(x_c) = (v_c - v_c^2 / B) + s_c^2 var(x)

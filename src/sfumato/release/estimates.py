@@ -31,7 +31,9 @@ DECIMALS = 3
 
 
 class Estimates(ABC):
-    """Unbiased estimates of the counts of regions, by class. Classes err alike and apart."""
+    """Estimates of the counts of regions, by class: least squares, given the noise of each. Classes err alike and
+    apart.
+    """
 
     @staticmethod
     def of(partition: Partition, counts: Noisy, earlier: Sequence[NodeCounts] = ()) -> Estimates:
@@ -129,7 +131,7 @@ class TreeEstimates(Estimates):
     @cached_property
     def variances(self) -> Floats:
         """The variance of each leaf's estimate of one class."""
-        return np.asarray(self.nodes.leaf_variances()[self.tree.leaves])
+        return np.asarray(self.nodes.variances()[self.tree.leaves])
 
     @property
     def total(self) -> int:

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.attributes import Identifier
-from sfumato.errors import ReleaseError
+from sfumato.errors import QueryError, ReleaseError
+from sfumato.exact import read_whole
 from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
@@ -92,6 +93,7 @@ class Release:
 
     def count_weighted(self, weights: Mapping[str, NDArray[np.float64]]) -> Estimate:
         """Estimate a count from weights of leaves, by attribute; an attribute left out is not restricted."""
+        self._refuse_weights(weights)
         covers = {
             attribute: Cover.of(self.sides[attribute].ranges, self._spreads[attribute], weights[name])
             for attribute, name in enumerate(self.schema.predictors)
@@ -101,6 +103,17 @@ class Release:
         everyone = np.ones(len(self.schema.classes))
         classes = everyone if target is None else weights.get(target, everyone)
         return estimate(self.partition, self.sides, self.estimates, covers, classes)
+
+    def _refuse_weights(self, weights: Mapping[str, NDArray[np.float64]]) -> None:
+        leaves = {name: column.leaves for name, column in self.schema.predictors.items()}
+        if self.schema.target is not None:
+            leaves[self.schema.target] = len(self.schema.classes)
+        for name, given in weights.items():
+            if np.shape(given) != (leaves.get(name),):
+                raise QueryError(
+                    f"weights of {name[:40]} must be one for each leaf of an attribute of this release",
+                    f"It has {', '.join(list(leaves)[:20])}.",
+                )
 
     def classify(self, table: Any) -> NDArray[np.str_]:
         """Give the class that is most frequent in the region of each row of a table: a path or a frame, with or
@@ -152,10 +165,10 @@ class Release:
         return self._draw(rows, _random(seed), how)
 
     def _draw(self, rows: int | None, rng: np.random.Generator, how: Nonnegative) -> dict[str, NDArray[np.int64]]:
-        size = max(self.total, 0) if rows is None else rows
-        if not isinstance(size, int) or not 0 <= size <= MOST_ROWS:
+        size = max(self.total, 0) if rows is None else read_whole(rows)
+        if size is None or not 0 <= size <= MOST_ROWS:
             raise ReleaseError(
-                f"rows ({size}) must be a whole number from 0 to {MOST_ROWS:,}", "Ask for fewer records."
+                f"rows ({rows}) must be a whole number from 0 to {MOST_ROWS:,}", "Give another number, or none."
             )
         cells = draw_cells(self.estimates.people(how), size, rng)
         regions, classes = np.divmod(cells, len(self.schema.classes))
@@ -184,6 +197,6 @@ class Release:
 
 
 def _random(seed: int | None) -> np.random.Generator:
-    if seed is not None and seed < 0:
-        raise ReleaseError(f"seed ({seed}) must be 0 or more", "Give another seed, or none.")
+    if seed is not None and (read_whole(seed) is None or seed < 0):
+        raise ReleaseError(f"seed ({seed}) must be a whole number from 0 up", "Give another seed, or none.")
     return np.random.default_rng(seed)
