@@ -167,6 +167,7 @@ def assert_equal(one: Release, other: Release) -> None:
     for attribute, margin in one.margins.items():
         assert margin.rate == other.margins[attribute].rate
         assert np.array_equal(margin.counts, other.margins[attribute].counts)
+    assert one.consistency == other.consistency
     for bought, again in zip(one.earlier, other.earlier, strict=True):
         assert np.array_equal(bought.nodes, again.nodes)
         assert_same_noisy(bought.noisy, again.noisy)

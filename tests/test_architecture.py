@@ -12,7 +12,7 @@ import sfumato
 SOURCE = Path(sfumato.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-PUBLIC = {"errors", "exact", "taxonomy", "attributes", "schema", "partition", "tree"}
+PUBLIC = {"errors", "exact", "taxonomy", "attributes", "schema", "partition", "tree", "consistency"}
 MAY_IMPORT = {
     "errors": set(),
     "exact": set(),
@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "schema": {"errors", "exact", "taxonomy", "attributes"},
     "partition": {"errors"},
     "tree": {"partition"},
+    "consistency": set(),
     "privacy": PUBLIC | {"privacy"},
     "counts": PUBLIC | {"counts", "privacy"},
     "methods": PUBLIC

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.release.consistency import Consistent, levels_of, nearest, project, whole
+from sfumato.consistency import Consistent, levels_of
+from sfumato.release.projection import nearest, project, whole
 
 thorough = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 
@@ -27,6 +28,31 @@ class Case:
     def consistent(self) -> Consistent:
         """What is under test."""
         return Consistent.of(self.parents, self.measured, self.precision)
+
+    @property
+    def published(self) -> Consistent:
+        """The same with the paper's weights."""
+        return Consistent.as_published(self.parents, self.measured, self.precision)
+
+    @property
+    def published_matrix(self) -> np.ndarray:
+        """N x N: Algorithm 2, node by node; row v is what each measurement counts for in the final value of v."""
+        size = len(self.parents)
+        children = [np.flatnonzero(self.parents == node).tolist() for node in range(size)]
+        leaves, nodes = np.ones(size), (self.precision > 0).astype(float)
+        upward, final = np.eye(size), np.zeros((size, size))
+        for node in reversed(range(size)):
+            if children[node]:
+                leaves[node] = leaves[children[node]].sum()
+                nodes[node] += nodes[children[node]].sum()
+                own = leaves[node] / nodes[node] if self.precision[node] else 0.0
+                upward[node] = own * np.eye(size)[node] + (1 - own) * upward[children[node]].sum(axis=0)
+        final[0] = upward[0]
+        for node in range(1, size):
+            siblings = children[self.parents[node]]
+            missing = final[self.parents[node]] - upward[siblings].sum(axis=0)
+            final[node] = upward[node] + missing / len(siblings)
+        return final
 
     @property
     def incidence(self) -> np.ndarray:
@@ -106,6 +132,97 @@ def test_variance_is_that_of_the_measurements_coefficients(case: Case) -> None:
     coefficients = (case.weights @ unit.values)[:, seen]
     expected = (coefficients**2 / case.precision[seen]).sum(axis=1)
     assert np.allclose(case.consistent.variance(case.weights), expected, rtol=1e-9)
+
+
+@thorough
+@given(cases())
+def test_coefficients_are_the_response_to_unit_measurements(case: Case) -> None:
+    seen = case.precision > 0
+    measured = np.where(seen[:, None], case.measured, 0.0)
+    for consistent in (case.consistent, case.published):
+        responses = consistent.passes.values(np.eye(len(seen))) * seen
+        coefficients = consistent.coefficients(case.weights)
+        assert np.allclose(coefficients, case.weights @ responses, atol=1e-9)
+        assert np.allclose(consistent.coefficients(case.weights[0]), coefficients[0], atol=1e-12)
+        assert np.allclose(coefficients @ measured, case.weights @ consistent.values, atol=1e-6)
+        single = consistent.coefficients(case.weights.astype(np.float32))
+        assert single.dtype == np.float32
+        assert np.allclose(single, coefficients, atol=1e-3)
+
+
+# The paper's weights.
+
+
+@thorough
+@given(cases())
+def test_published_values_and_variances_are_those_of_the_listing(case: Case) -> None:
+    matrix, seen = case.published_matrix, case.precision > 0
+    measured = np.where(seen[:, None], case.measured, 0.0)
+    noise = np.divide(1, case.precision, out=np.zeros(len(seen)), where=seen)
+    covariance = (matrix * noise) @ matrix.T
+    assert np.allclose(case.published.values, matrix @ measured, atol=1e-7)
+    assert np.allclose(case.published.values, sums_of_children(case.parents, case.published.values), atol=1e-7)
+    assert np.allclose(case.published.variances(), np.diag(covariance), rtol=1e-7)
+    expected = np.einsum("qi,ij,qj->q", case.weights, covariance, case.weights)
+    assert np.allclose(case.published.variance(case.weights), expected, rtol=1e-7, atol=1e-9)
+
+
+@thorough
+@given(cases())
+def test_least_squares_is_never_worse_than_the_paper(case: Case) -> None:
+    assert (case.consistent.variances() <= case.published.variances() * (1 + 1e-9)).all()
+    assert (case.consistent.variance(case.weights) <= case.published.variance(case.weights) * (1 + 1e-9)).all()
+
+
+def test_on_an_irregular_tree_least_squares_is_better() -> None:
+    parents = np.array([-1, 0, 0, 1, 1, 1, 1, 3, 3])
+    measured, precision = np.zeros((9, 1)), np.ones(9)
+    ours, theirs = (make(parents, measured, precision) for make in (Consistent.of, Consistent.as_published))
+    assert (ours.variances() < theirs.variances() - 1e-4).any()
+
+
+@pytest.mark.parametrize(("fan_out", "height"), [(2, 1), (2, 2), (2, 6), (3, 4), (5, 3), (10, 2)])
+def test_on_full_trees_with_equal_noise_the_paper_is_hay_et_al_and_least_squares(fan_out: int, height: int) -> None:
+    """Hay et al. give a node with l levels below and including its own the say (k^l - k^(l-1)) / (k^l - 1)."""
+    size = (fan_out**height - 1) // (fan_out - 1)
+    parents = (np.arange(size) - 1) // fan_out
+    measured = np.random.default_rng(size).normal(20, 9, (size, 2))
+    ours, theirs = (make(parents, measured, np.full(size, 0.3)) for make in (Consistent.of, Consistent.as_published))
+    depths = np.zeros(size, int)
+    for node in range(1, size):
+        depths[node] = depths[parents[node]] + 1
+    powers = float(fan_out) ** (height - depths)
+    assert np.allclose(1 - theirs.passes.left, (powers - powers / fan_out) / (powers - 1))
+    assert np.allclose(theirs.passes.left, ours.passes.left)
+    assert np.allclose(theirs.passes.shares, ours.passes.shares)
+    assert np.allclose(theirs.values, ours.values)
+    assert np.allclose(theirs.passes.upward, ours.passes.upward)
+
+
+def test_the_papers_example() -> None:
+    """Figure 3: A, B, C, D = 2, 3, 0, 3, AB = 6, CD = 0, all 7."""
+    tree = Consistent.as_published([-1, 0, 0, 1, 1, 2, 2], [[7.0], [6], [0], [2], [3], [0], [3]], np.ones(7))
+    upward = [(2 * 6 + 5) / 3, (0 + 3) / 3]
+    root = (4 * 7 + 3 * sum(upward)) / 7
+    assert np.isclose(tree.values[0, 0], root)
+    assert np.allclose(tree.values[1:3, 0], np.array(upward) + (root - sum(upward)) / 2)
+
+
+@thorough
+@given(cases())
+def test_people_by_the_papers_weights_are_consistent_and_as_near_as_can_be(case: Case) -> None:
+    published = case.published
+    people = project(case.parents, published.values, published.passes.shares)
+    assert (people >= 0).all()
+    assert (people == sums_of_children(case.parents, people)).all()
+    for parent in np.unique(case.parents[1:]):
+        children = np.flatnonzero(case.parents == parent)
+        for label in range(people.shape[1]):
+            plain = bisected(published.values[children, label], np.ones(len(children)), people[parent, label])
+            assert (np.abs(people[children, label] - plain) < 1 + 1e-5).all()
+
+
+# Least squares again.
 
 
 @thorough
@@ -202,24 +319,26 @@ def test_nearest_is_the_solution_of_the_quadratic_program() -> None:
 @given(cases())
 def test_projected_people_are_consistent(case: Case) -> None:
     consistent = case.consistent
-    people = project(case.parents, consistent.values, consistent.upward)
+    people = project(case.parents, consistent.values, consistent.passes.shares)
     assert people.dtype == np.int64
     assert people.shape == consistent.values.shape
     assert (people >= 0).all()
     assert (people == sums_of_children(case.parents, people)).all()
     assert people[0].sum() == max(round(float(consistent.values[0].sum())), 0)
-    assert (people == project(case.parents, consistent.values, consistent.upward)).all()
+    assert (people == project(case.parents, consistent.values, consistent.passes.shares)).all()
 
 
 @thorough
 @given(cases())
 def test_each_family_is_within_one_of_its_nearest(case: Case) -> None:
     consistent = case.consistent
-    people = project(case.parents, consistent.values, consistent.upward)
+    people = project(case.parents, consistent.values, consistent.passes.shares)
     for parent in np.unique(case.parents[1:]):
         children = np.flatnonzero(case.parents == parent)
         for label in range(people.shape[1]):
-            exact = bisected(consistent.values[children, label], consistent.upward[children], people[parent, label])
+            exact = bisected(
+                consistent.values[children, label], consistent.passes.upward[children], people[parent, label]
+            )
             assert (np.abs(people[children, label] - exact) < 1 + 1e-5).all()
 
 
@@ -227,9 +346,9 @@ def test_each_family_is_within_one_of_its_nearest(case: Case) -> None:
 @given(cases())
 def test_a_possible_table_is_left_alone(case: Case) -> None:
     truth = case.incidence @ np.arange(case.incidence.shape[1])[:, None]
-    variances = case.consistent.upward
-    assert (project(case.parents, truth, variances) == truth).all()
-    assert not project(case.parents, -truth - 1, variances).any()
+    shares = case.consistent.passes.shares
+    assert (project(case.parents, truth, shares) == truth).all()
+    assert not project(case.parents, -truth - 1, shares).any()
 
 
 def test_upward_metric_absorbs_what_the_downward_pass_moves() -> None:
@@ -259,6 +378,16 @@ def test_far_too_large_noise_still_keeps_the_total() -> None:
     assert (people >= 0).all()
 
 
+@thorough
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=40), st.sampled_from([np.float32, np.float64]))
+def test_families_are_summed_alike_whether_wide_or_narrow(sizes: list[int], dtype: type) -> None:
+    parents = np.concatenate(([-1], np.zeros(len(sizes), int), np.repeat(np.arange(1, len(sizes) + 1), sizes)))
+    rows = np.arange(2.0 * sum(sizes)).reshape(-1, 2).astype(dtype)
+    sums = levels_of(parents)[1].sums(rows)
+    assert sums.dtype == dtype
+    assert np.array_equal(sums, np.add.reduceat(rows, np.cumsum([0, *sizes[:-1]])))
+
+
 def test_levels_put_siblings_side_by_side() -> None:
     parents = np.array([-1, 0, 0, 2, 1, 2, 3])
     levels = levels_of(parents)
@@ -272,7 +401,7 @@ def test_a_single_node_is_its_measurement() -> None:
     assert tree.values.tolist() == [[3.6, -2.0]]
     assert tree.variances().tolist() == [0.25]
     assert float(tree.variance([2])) == 1.0
-    assert project(np.array([-1]), tree.values, tree.upward).tolist() == [[2, 0]]
+    assert project(np.array([-1]), tree.values, tree.passes.shares).tolist() == [[2, 0]]
 
 
 def test_a_large_tree() -> None:
@@ -284,7 +413,7 @@ def test_a_large_tree() -> None:
     assert np.allclose(tree.values, sums_of_children(parents, tree.values), rtol=1e-6, atol=1e-6)
     leaves = (~np.isin(np.arange(size), parents)).astype(float)
     assert np.isclose(tree.variance(leaves), tree.variances()[0])
-    people = project(parents, tree.values, tree.upward)
+    people = project(parents, tree.values, tree.passes.shares)
     assert (people >= 0).all()
     assert (people == sums_of_children(parents, people)).all()
 
@@ -307,7 +436,7 @@ def test_a_tree_that_is_none_is_refused(parents: list[int]) -> None:
         ([[1], [1], [np.nan]], [1, 1, 1], "finite"),
         ([[1], [1]], [1, 1, 1], "one row"),
         ([1, 1, 1], [1, 1, 1], "one row"),
-        ([[1], [1], [1]], [1, 1], "one row"),
+        ([[1], [1], [1]], [1, 1], "one precision"),
     ],
 )
 def test_measurements_that_do_not_do_are_refused(measured: list, precision: list, problem: str) -> None:
@@ -320,5 +449,8 @@ def test_weights_and_variances_that_do_not_do_are_refused() -> None:
     for weights in ([1, 1], 1.0, np.ones((3, 2))):
         with pytest.raises(ValueError, match="one weight per node"):
             tree.variance(weights)
-    with pytest.raises(ValueError, match="greater than 0"):
-        project(np.array([-1, 0, 0]), np.ones((3, 1)), [1, 0, 1])
+        with pytest.raises(ValueError, match="one weight per node"):
+            tree.coefficients(weights)
+    for shares in ([1, 0, 1], [1, 1], [1, 1, np.inf]):
+        with pytest.raises(ValueError, match="greater than 0"):
+            project(np.array([-1, 0, 0]), np.ones((3, 1)), shares)

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -134,6 +135,29 @@ def test_earlier_counts_must_be_of_different_nodes(nodes: list[int]) -> None:
     bought = NodeCounts(np.array(nodes), Noisy.even(np.ones((len(nodes), 2), np.int64), Fraction(1)))
     with pytest.raises((ValueError, IndexError)):
         Estimates.of(handmade_tree(), Noisy.even(np.ones((3, 2), np.int64), Fraction(1)), [bought])
+
+
+@given(tree_releases(), st.data())
+def test_the_papers_weights_are_offered_by_name(release: Release, data: st.DataObject) -> None:
+    published = replace(release, consistency="paper")
+    numbers = st.floats(-3, 3, allow_nan=False)
+    weights = np.array(data.draw(st.lists(numbers, min_size=release.groups, max_size=release.groups)))
+    values = published.estimates.nodes.values
+    children = np.zeros_like(values)
+    np.add.at(children, release.partition.parents[1:], values[1:])
+    inner = np.setdiff1d(np.arange(len(values)), release.partition.leaves)
+    assert children[inner] == pytest.approx(values[inner], abs=1e-6)
+    assert release.estimates.variance(weights) <= published.estimates.variance(weights) * (1 + 1e-9) + 1e-12
+    assert published.estimates.people("projection").sum() == max(published.total, 0)
+
+
+def test_the_papers_weights_do_not_look_at_noise(release: Release) -> None:
+    """The root counts 3/5 of 60 and 44, and 2/5 of what its children have, the inner one of which has 2/3 and 1/3."""
+    counts = Noisy.even(np.array([[40, 10], [5, -2], [9, 30]]), Fraction(1, 2))
+    bought = NodeCounts(np.array([2, 0]), Noisy.even(np.array([[20, 25], [60, 44]]), Fraction(3)))
+    found = Estimates.of(release.partition, counts, [bought], "paper").nodes.values[0]
+    below = np.array([40 + 2 / 3 * 20 + 1 / 3 * 14, 10 + 2 / 3 * 25 + 1 / 3 * 28])
+    assert found == pytest.approx(3 / 5 * np.array([60, 44]) + 2 / 5 * below)
 
 
 def test_a_grid_has_no_earlier_counts() -> None:
@@ -300,6 +324,23 @@ def test_a_release_over_a_tree_is_these_files(saved: Path, release: Release) -> 
     assert frame["count"].sum() == release.total
 
 
+def test_how_counts_agree_is_kept(release: Release, tmp_path: Path) -> None:
+    published = replace(release, consistency="paper")
+    published.save(tmp_path / "published")
+    loaded = Release.load(tmp_path / "published")
+    assert loaded.consistency == "paper"
+    assert np.array_equal(loaded.estimates.values, published.estimates.values)
+    assert not np.allclose(loaded.estimates.values, release.estimates.values)
+
+
+def test_before_there_was_a_choice_counts_agreed_by_least_squares(saved: Path, release: Release) -> None:
+    geometry = json.loads((saved / "geometry.json").read_text())
+    assert geometry.pop("consistency") == "least squares"
+    (saved / "geometry.json").write_text(json.dumps(geometry))
+    reseal(saved)
+    assert np.array_equal(Release.load(saved).estimates.values, release.estimates.values)
+
+
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_a_file_that_was_changed_is_refused(saved: Path, name: str) -> None:
     content = bytearray((saved / f"{name}.parquet").read_bytes())
@@ -378,6 +419,9 @@ def test_forged_tables_are_refused(saved: Path, name: str, forge: str) -> None:
         {"earlier_rates": [["-1"]]},
         {"earlier_rates": [[]]},
         {"earlier_rates": None},
+        {"consistency": "wish"},
+        {"consistency": ["paper"]},
+        {"consistency": None},
         {"partition": {"kind": "grid", "cuts": {"a": [0, 6], "b": [0, 4], "c": [0, 3]}}},
         {"partition": {"kind": ["tree"]}},
     ],

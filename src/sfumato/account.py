@@ -146,7 +146,9 @@ class Account:
             schema_digest=self.schema.digest,
             steps=draft.steps,
         )
-        return Release(self.schema, draft.partition, draft.counts, draft.margins, manifest, draft.earlier)
+        return Release(
+            self.schema, draft.partition, draft.counts, draft.margins, manifest, draft.earlier, draft.consistency
+        )
 
 
 def refuse_unconfirmed(schema: Schema) -> None:

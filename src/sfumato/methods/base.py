@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+from sfumato.consistency import Consistency
 from sfumato.counts.meter import Meter
 from sfumato.privacy.budget import Schedule
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
@@ -27,6 +28,8 @@ class Draft:
     steps: tuple[str, ...] = ()
     earlier: tuple[NodeCounts, ...] = ()
     """what was bought on the way, if the regions are the leaves of a tree"""
+    consistency: Consistency = "least squares"
+    """how all these counts of a tree are made to agree"""
 
 
 class Method(Protocol):

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.consistency import Consistency, Consistent
 from sfumato.partition import Indices
 from sfumato.privacy.noisy import NodeCounts, Noisy
-from sfumato.release.consistency import Consistent, project
-from sfumato.release.projection import Nonnegative, nonnegative, refuse_unknown
+from sfumato.release.projection import Nonnegative, nonnegative, project, refuse_unknown
 from sfumato.tree import Partition, Tree
 
 Integers = NDArray[np.int64]
@@ -36,10 +36,15 @@ class Estimates(ABC):
     """
 
     @staticmethod
-    def of(partition: Partition, counts: Noisy, earlier: Sequence[NodeCounts] = ()) -> Estimates:
+    def of(
+        partition: Partition,
+        counts: Noisy,
+        earlier: Sequence[NodeCounts] = (),
+        consistency: Consistency = "least squares",
+    ) -> Estimates:
         """Combine the counts of the regions with what was bought on the way to them."""
         if isinstance(partition, Tree):
-            return TreeEstimates(partition, reconciled(partition, counts, earlier))
+            return TreeEstimates(partition, reconciled(partition, counts, earlier, consistency))
         if earlier:
             raise ValueError("earlier counts must be those of a tree's nodes")
         return GridEstimates(counts)
@@ -154,20 +159,20 @@ class TreeEstimates(Estimates):
         refuse_unknown(how)
         if how == "clamp":
             return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
-        return np.asarray(project(self.tree.parents, self.nodes.values, self.nodes.upward)[self.tree.leaves])
+        return np.asarray(project(self.tree.parents, self.nodes.values, self.nodes.passes.shares)[self.tree.leaves])
 
     def majorities(self) -> Indices:
         """Give the class of the largest estimate; a leaf with no people, or with a tie, follows its parent."""
         largest = self.nodes.values.max(axis=1, keepdims=True)
         undecided = (largest[:, 0] <= 0) | ((self.nodes.values == largest).sum(axis=1) > 1)
         majorities = np.argmax(self.nodes.values, axis=1)
-        for level in self.nodes.levels:
+        for level in self.nodes.passes.levels:
             followers = level.nodes[undecided[level.nodes]]
             majorities[followers] = majorities[self.tree.parents[followers]]
         return np.asarray(majorities[self.tree.leaves])
 
 
-def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts]) -> Consistent:
+def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts], consistency: Consistency) -> Consistent:
     """Make all counts of a tree agree, those of one node first combined by inverse variance.
 
     With mean m of precision P so far, a count c of precision p makes it m + (c - m) p / (P + p): a node that was
@@ -181,4 +186,5 @@ def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts]) -> Cons
         precision[bought.nodes] += new
         say = new / precision[bought.nodes]
         mean[bought.nodes] += say[:, None] * (bought.noisy.counts - mean[bought.nodes])
-    return Consistent.of(tree.parents, mean, precision)
+    reconcile = Consistent.of if consistency == "least squares" else Consistent.as_published
+    return reconcile(tree.parents, mean, precision)

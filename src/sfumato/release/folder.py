@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.release.reading import read_rate, whole_numbers
 from sfumato.release.records import count_names
-from sfumato.release.tree_files import read_tree, tree_geometry, write_tree
+from sfumato.release.tree_files import read_consistency, read_tree, tree_geometry, write_tree
 from sfumato.schema import Schema
 from sfumato.storage import give_room, reason_of, sha256
 from sfumato.tree import Partition, Tree
@@ -32,7 +33,7 @@ FILES = {"grid": GRID_FILES, "tree": GRID_FILES | {"nodes.parquet", "counts.parq
 BYTES_PER_CELL = 24
 BYTES_PER_LEAF = 64
 
-Contents = tuple[Schema, Partition, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...]]
+Contents = tuple[Schema, Partition, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...], Consistency]
 
 
 def space_for(cells: int, schema: Schema) -> int:
@@ -42,7 +43,7 @@ def space_for(cells: int, schema: Schema) -> int:
 
 def write_release(staging: Path, contents: Contents, records: Iterator[pa.RecordBatch]) -> Manifest:
     """Write all files into an empty folder; give the manifest that seals them."""
-    schema, partition, counts, margins, manifest, earlier = contents
+    schema, partition, counts, margins, manifest, earlier, consistency = contents
     give_room(staging)
     try:
         _write_records(staging / "records.parquet", records)
@@ -50,7 +51,7 @@ def write_release(staging: Path, contents: Contents, records: Iterator[pa.Record
         _write_json(staging / "schema.json", schema.plain())
         if isinstance(partition, Tree):
             write_tree(staging, schema, partition, counts, earlier)
-            geometry = tree_geometry(counts, earlier)
+            geometry = tree_geometry(counts, earlier, consistency)
         else:
             geometry = _grid_geometry(schema, partition, counts)
         _write_json(staging / "geometry.json", geometry | _margin_rates(schema, margins))
@@ -151,7 +152,7 @@ def _read(place: Path, manifest: Manifest) -> Contents:
     if partition.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
     margins = _read_margins(place, schema, geometry["margins_epsilon"])
-    return schema, partition, counts, margins, manifest, earlier
+    return schema, partition, counts, margins, manifest, earlier, read_consistency(geometry)
 
 
 def _read_grid(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:

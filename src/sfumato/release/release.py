@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.attributes import Identifier
+from sfumato.consistency import Consistency
 from sfumato.errors import QueryError, ReleaseError
 from sfumato.exact import read_whole
 from sfumato.io.encode import encode, refuse_misfits
@@ -53,6 +54,8 @@ class Release:
     manifest: Manifest
     earlier: tuple[NodeCounts, ...] = ()
     """what was bought for nodes of a tree on the way to its regions"""
+    consistency: Consistency = "least squares"
+    """how the counts of a tree are made to agree"""
 
     def __repr__(self) -> str:
         """Tell the method, the promise and the size."""
@@ -72,7 +75,7 @@ class Release:
     @cached_property
     def estimates(self) -> Estimates:
         """The best estimate of every region's counts from everything that was bought."""
-        return Estimates.of(self.partition, self.counts, self.earlier)
+        return Estimates.of(self.partition, self.counts, self.earlier, self.consistency)
 
     @cached_property
     def sides(self) -> list[Sides]:
@@ -178,7 +181,7 @@ class Release:
 
     @property
     def _contents(self) -> Contents:
-        return self.schema, self.partition, self.counts, self.margins, self.manifest, self.earlier
+        return self.schema, self.partition, self.counts, self.margins, self.manifest, self.earlier, self.consistency
 
     def save(self, folder: str | Path) -> None:
         """Write the release to a folder, whole or not at all."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError
 from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.release.manifest import AGAIN
@@ -25,13 +26,27 @@ from sfumato.tree import Tree
 Integers = NDArray[np.int64]
 
 
-def tree_geometry(counts: Noisy, earlier: Sequence[NodeCounts]) -> dict[str, Any]:
-    """Give what is small enough for people to read: the rates of the regions' noise and of each earlier round's."""
+def tree_geometry(counts: Noisy, earlier: Sequence[NodeCounts], consistency: Consistency) -> dict[str, Any]:
+    """Give what is small enough for people to read: the rates of the regions' noise and of each earlier round's, and
+    how all counts are made to agree.
+    """
     return {
         "partition": {"kind": "tree"},
         "counts_rates": list(map(str, counts.rates)),
         "earlier_rates": [list(map(str, bought.noisy.rates)) for bought in earlier],
+        "consistency": consistency,
     }
+
+
+def read_consistency(geometry: Mapping[str, Any]) -> Consistency:
+    """Read how counts are made to agree; before there was a choice, by least squares."""
+    consistency: Consistency = geometry.get("consistency", "least squares")
+    if consistency not in get_args(Consistency):
+        raise ReleaseError(
+            f"the release's consistency ({str(consistency)[:40]}) must be one of {', '.join(get_args(Consistency))}",
+            "Upgrade Sfumato to read it.",
+        )
+    return consistency
 
 
 def write_tree(staging: Path, schema: Schema, tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts]) -> None:
