@@ -13,6 +13,8 @@ from debits import ROUND
 from handmade import release_of
 from sfumato import Release, Schema, datasets
 from sfumato.counts.memory import MemoryEngine
+from sfumato.io.encode import encode
+from sfumato.io.tables import open_table
 from sfumato.privacy.ledger import Ledger
 
 PAPER = """
@@ -113,3 +115,10 @@ def busy(ledger: Ledger) -> Ledger:
     reservation.pay(ROUND)
     reservation.settle("published", "digest")
     return ledger
+
+
+@pytest.fixture(scope="session")
+def adult_codes(adult) -> tuple[list[np.ndarray], np.ndarray]:
+    """Adult as leaf codes: the attributes' columns, and the class."""
+    coded = encode(open_table(adult.table), adult.schema).columns
+    return [coded[name] for name in adult.schema.predictors], coded["income"]

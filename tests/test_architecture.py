@@ -125,6 +125,7 @@ def test_public_names() -> None:
     assert sfumato.__all__ == [
         "METHODS",
         "Account",
+        "CDiffGen",
         "DiffGen",
         "DiffMulti",
         "Estimate",

@@ -178,20 +178,11 @@ class Passes(MemoryEngine):
         return super().tally(tally)
 
 
-@pytest.fixture(scope="module")
-def adult_engine(adult):
-    from sfumato.io.encode import encode
-    from sfumato.io.tables import open_table
-
-    coded = encode(open_table(adult.table), adult.schema).columns
-    return [coded[name] for name in adult.schema.predictors], coded["income"]
-
-
 @pytest.mark.parametrize(
     "method", [DiffMulti(), DiffMulti.as_published(specializations=500), DiffMulti(score="ncp")], ids=str
 )
-def test_one_pass_and_at_most_three_debits_per_level(adult, adult_engine, method: DiffMulti) -> None:
-    engine = Passes(*adult_engine)
+def test_one_pass_and_at_most_three_debits_per_level(adult, adult_codes, method: DiffMulti) -> None:
+    engine = Passes(*adult_codes)
     draft, purse = run(method, adult.schema, engine, Fraction(1), Recorder(1))
     levels = int(draft.partition.depths.max())
     assert levels > 5
@@ -202,8 +193,8 @@ def test_one_pass_and_at_most_three_debits_per_level(adult, adult_engine, method
     assert len(draft.steps) == levels
 
 
-def test_adaptive_growth_spends_all_of_epsilon_on_every_path(adult, adult_engine) -> None:
-    draft, purse = run(DiffMulti(), adult.schema, MemoryEngine(*adult_engine), Fraction(1), Recorder(2))
+def test_adaptive_growth_spends_all_of_epsilon_on_every_path(adult, adult_codes) -> None:
+    draft, purse = run(DiffMulti(), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(2))
     assert sum(debit.epsilon for debit in purse.debits) == 1
     tree = draft.partition
     spent = np.zeros(len(tree), object)
@@ -214,24 +205,24 @@ def test_adaptive_growth_spends_all_of_epsilon_on_every_path(adult, adult_engine
     assert len(set(draft.counts.rates)) > 10
 
 
-def test_no_more_specializations_than_allowed(adult, adult_engine) -> None:
+def test_no_more_specializations_than_allowed(adult, adult_codes) -> None:
     for method in (DiffMulti(specializations=5), DiffMulti.as_published(specializations=40)):
-        draft, _ = run(method, adult.schema, MemoryEngine(*adult_engine), Fraction(5), Recorder(3))
+        draft, _ = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(5), Recorder(3))
         assert len(np.unique(draft.partition.parents[1:])) <= method.specializations
 
 
-def test_even_shares_need_no_sizes(adult, adult_engine) -> None:
+def test_even_shares_need_no_sizes(adult, adult_codes) -> None:
     method = DiffMulti(schedule="paper", score="max", distribution="even", specializations=100, margins=Fraction(0))
-    draft, purse = run(method, adult.schema, MemoryEngine(*adult_engine), Fraction(1), Recorder(4))
+    draft, purse = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(4))
     assert not any(debit.label.startswith("size") for debit in purse.debits)
     assert len(np.unique(draft.partition.parents[1:])) <= 100
     assert draft.counts.rates[0] > Fraction(1, 2)
 
 
-def test_with_a_huge_budget_the_first_split_is_the_best(adult, adult_engine) -> None:
+def test_with_a_huge_budget_the_first_split_is_the_best(adult, adult_codes) -> None:
     """Max of the whole table: capital gain separates most."""
     draft, _ = run(
-        DiffMulti(score="max", depth=1), adult.schema, MemoryEngine(*adult_engine), Fraction(900), Recorder(5)
+        DiffMulti(score="max", depth=1), adult.schema, MemoryEngine(*adult_codes), Fraction(900), Recorder(5)
     )
     names = list(adult.schema.predictors)
     assert names[draft.partition.attributes[1]] == "capital_gain"

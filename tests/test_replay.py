@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay import Purse, Recorder, compare, domain_of, loss_of, run
-from sfumato import DiffGen, DiffMulti, Schema
+from sfumato import CDiffGen, DiffGen, DiffMulti, Schema
 from sfumato.counts.choices import Choices, Ways
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
@@ -40,6 +40,11 @@ VARIANTS = [
     DiffGen(specializations=4, max_cells=60),
     DiffGen.as_published(specializations=3),
     DiffGen.as_published(specializations=3, score="gain"),
+    CDiffGen(specializations=3),
+    CDiffGen(specializations="auto", workload="marginals"),
+    CDiffGen(specializations=3, levels="equal"),
+    CDiffGen(specializations=4, levels="leaves", leftover=False),
+    CDiffGen.as_published(specializations=3),
     DiffMulti(),
     DiffMulti(score="max", distribution="even", specializations=7),
     DiffMulti(score="deviation", margins=Fraction(0)),
@@ -151,5 +156,5 @@ def test_every_variant_spends_no_more_than_epsilon_and_leftover_spends_all() -> 
     for method in VARIANTS:
         _, purse = run(method, SCHEMA, engine([(0, 0, 0, 0)] * 50), Fraction(2, 3), Recorder(3))
         spent = sum((debit.epsilon for debit in purse.debits), Fraction(0))
-        all_of_it = method.leftover if isinstance(method, DiffGen) else True
+        all_of_it = getattr(method, "leftover", True)
         assert Fraction(2, 3) - spent < 2 * GRAIN if all_of_it else spent <= Fraction(2, 3)

@@ -8,7 +8,7 @@ from sfumato import datasets
 from sfumato.account import Account
 from sfumato.errors import SfumatoError
 from sfumato.holder import check, draft
-from sfumato.methods import METHODS, DiffGen, DiffMulti
+from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
 from sfumato.schema import Schema
@@ -19,6 +19,7 @@ __version__ = version("sfumato")
 __all__ = [
     "METHODS",
     "Account",
+    "CDiffGen",
     "DiffGen",
     "DiffMulti",
     "Estimate",

@@ -64,6 +64,13 @@ class Grid:
         """The attributes that have more than one part, which alone tell regions apart."""
         return tuple(attribute for attribute, parts in enumerate(self.parts) if parts > 1)
 
+    @property
+    def unresolved(self) -> tuple[int, ...]:
+        """The attributes whose parts are not all single leaves."""
+        return tuple(
+            index for index, (parts, leaves) in enumerate(zip(self.parts, self.shape, strict=True)) if parts < leaves
+        )
+
     def refine(self, attribute: int, borders: Sequence[int]) -> Grid:
         """Add borders to one attribute's cut."""
         cut = tuple(sorted({*self.cuts[attribute], *borders}))

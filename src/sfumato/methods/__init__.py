@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from sfumato.methods.base import Draft, Method
+from sfumato.methods.cdiffgen import CDiffGen
 from sfumato.methods.diffgen import DiffGen
 from sfumato.methods.diffmulti import DiffMulti
 
-METHODS: dict[str, type[DiffGen] | type[DiffMulti]] = {"diffgen": DiffGen, "diffmulti": DiffMulti}
+METHODS: dict[str, type[DiffGen] | type[CDiffGen] | type[DiffMulti]] = {
+    method.name: method for method in (DiffGen, CDiffGen, DiffMulti)
+}
 
-__all__ = ["METHODS", "DiffGen", "DiffMulti", "Draft", "Method"]
+__all__ = ["METHODS", "CDiffGen", "DiffGen", "DiffMulti", "Draft", "Method"]

@@ -5,7 +5,7 @@ Pure geometry over the schema, shared by methods that generalize one attribute a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -64,3 +64,9 @@ def describe(attribute: Predictor, name: str, chosen: Specialization) -> str:
     """Write a specialization as people read it."""
     children = ", ".join(attribute.label(left, right) for left, right in pairwise(chosen.borders))
     return f"{name}: {attribute.label(chosen.borders[0], chosen.borders[-1])} → {children}"
+
+
+def describe_all(attributes: Mapping[str, Predictor], steps: Sequence[Specialization]) -> tuple[str, ...]:
+    """Write specializations, one after the other."""
+    names = list(attributes)
+    return tuple(describe(attributes[names[one.attribute]], names[one.attribute], one) for one in steps)

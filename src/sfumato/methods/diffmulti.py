@@ -25,7 +25,7 @@ from sfumato.methods.margins import buy_margins, margin_parts
 from sfumato.methods.parameters import parameter, plain_parameters, read_number, read_share, refuse_other
 from sfumato.methods.published import PublishedGrowth, rounds_of_level
 from sfumato.partition import Grid
-from sfumato.privacy.budget import GRAIN, Schedule, grains_of
+from sfumato.privacy.budget import GRAIN, Schedule
 from sfumato.privacy.scores import (
     SCORES,
     BalancedMax,
@@ -40,6 +40,7 @@ from sfumato.schema import Schema
 
 NUMERIC_HEIGHT = 7
 """The height that the paper assumes for the taxonomy of a numeric attribute."""
+PATHS = "choices, sizes and counts of each path"
 DEEPEST = 60
 """No path is longer than this when what it finds decides."""
 
@@ -144,10 +145,9 @@ class DiffMulti:
             parts["size of the table"] = rest * ROOT_SHARE
         else:
             parts |= dict.fromkeys(rounds := self._rounds(schema), rest / 2 / len(rounds))
-        parts = {label: grains_of(part) * GRAIN for label, part in parts.items()}
         _refuse_crumbs(parts)
-        last = "choices, sizes and counts of each path" if self.schedule == "adaptive" else "counts"
-        return Schedule(parts | {last: epsilon - sum(parts.values(), Fraction(0))})
+        last = PATHS if self.schedule == "adaptive" else "counts"
+        return Schedule(parts | {last: rest / 2}).in_grains(last, epsilon)
 
     def _rounds(self, schema: Schema) -> list[str]:
         """Name the paper's rounds: split points of the numeric attributes, then those of each level."""
@@ -187,7 +187,7 @@ class DiffMulti:
                 selection=self.selection,
                 fair=self.distribution == "fair",
                 depth=self.depth_for(schema),
-                budget=schedule["choices, sizes and counts of each path"],
+                budget=schedule[PATHS],
             ).grow(self.specializations, schedule["size of the table"])
         else:
             tree = PublishedGrowth(

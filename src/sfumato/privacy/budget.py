@@ -88,6 +88,11 @@ class Schedule:
         """Give the planned cost of a round."""
         return self.parts[label]
 
+    def in_grains(self, last: str, whole: Fraction) -> Schedule:
+        """Round all parts down to whole grains and give what that leaves of the whole to the last."""
+        parts = {label: grains_of(part) * GRAIN for label, part in self.parts.items() if label != last}
+        return Schedule(parts | {last: whole - sum(parts.values(), Fraction(0))})
+
     @property
     def total(self) -> Fraction:
         """The whole."""

@@ -1,0 +1,132 @@
+"""CDiffGen: DiffGen's tree with noise on every level, made consistent (Qian, Song, Liang).
+
+Privacy. The tree is public once its cuts are chosen. A record lies in one node of each level, so the rounds of the
+levels add up along its path, to the count budget at most (the paper's sensitivity: the nodes on the longest path); the
+leaves are counted last, each with all that its path has left. How the budget is shared among the levels follows from
+the tree and the workload alone, before a count is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.consistency import Consistency
+from sfumato.counts.meter import Meter
+from sfumato.counts.tally import Cells, Tally
+from sfumato.methods.base import Draft
+from sfumato.methods.cuts import describe_all
+from sfumato.methods.cutting import PUBLISHED_SCORES, Cutting, read_number_of_steps
+from sfumato.methods.level_budgets import level_grains
+from sfumato.methods.margins import buy_margins
+from sfumato.methods.parameters import parameter, refuse_other
+from sfumato.methods.step_tree import stages_of
+from sfumato.methods.workloads import Query, margin_queries, range_queries, region_weights
+from sfumato.partition import Grid
+from sfumato.privacy.budget import GRAIN, Schedule, grains_of
+from sfumato.privacy.noisy import NodeCounts
+from sfumato.schema import Schema
+from sfumato.tree import Tree
+
+Levels = Literal["workload", "equal", "leaves"]
+WorkloadName = Literal["ranges", "marginals"]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CDiffGen(Cutting):
+    """Single-dimensional generalization whose range counts add up little noise."""
+
+    name: ClassVar[str] = "cdiffgen"
+
+    levels: Levels = parameter(
+        "workload",
+        "How the budget of the counts is shared among the levels of the tree: for the least expected variance of the "
+        "workload, in equal parts (the paper), or all of it to the leaves.",
+    )
+    workload: WorkloadName = parameter(
+        "ranges",
+        "The queries that matter: ranges (random ones on two to four attributes), or marginals (every range of each "
+        "attribute).",
+    )
+    consistency: Consistency = parameter(
+        "least squares", "How the levels are made consistent: by least squares, or with the paper's weights."
+    )
+    max_cells: int = parameter(
+        2_000_000, "Specializations that would lead to more groups times classes than this are not offered."
+    )
+
+    @classmethod
+    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> CDiffGen:
+        """Give the method as the paper has it, errata mended: with its scores max or gain."""
+        refuse_other("score", score, PUBLISHED_SCORES)
+        return cls(
+            specializations=read_number_of_steps(specializations),
+            score=score,
+            choice="separate",
+            selection="exponential",
+            margins=Fraction(0),
+            leftover=False,
+            levels="equal",
+            consistency="paper",
+        )
+
+    def __post_init__(self) -> None:
+        """Read parameters that came as text; refuse those that make no sense for any table."""
+        super().__post_init__()
+        refuse_other("levels", self.levels, get_args(Levels))
+        refuse_other("workload", self.workload, get_args(WorkloadName))
+        refuse_other("consistency", self.consistency, get_args(Consistency))
+
+    def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
+        """Share epsilon as DiffGen does, in whole grains; the levels share the counts' part once they are known."""
+        return super().plan(schema, epsilon).in_grains("counts", epsilon)
+
+    def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
+        """Choose the cuts, measure the margins, count the inner nodes level by level, and then the leaves."""
+        classes = len(schema.classes)
+        histograms = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
+        growth = self.grow(meter, schema, schedule, histograms)
+        margins = buy_margins(meter, schema, schedule, histograms, growth.grid.unresolved)
+        stages = stages_of(schema.shape, growth.steps)
+        budget = grains_of(meter.left if self.leftover else schedule["counts"])
+        rates = self._rates(stages[-1], schema, budget)
+        earlier = []
+        for depth, stage in enumerate(stages[:-1]):
+            if rates[depth]:
+                nodes = _inner_nodes(stages[-1], depth)
+                cells = Cells(Tally(stage, classes, (), nodes))
+                earlier.append(NodeCounts(nodes, meter.measure(cells, int(rates[depth]) * GRAIN, f"level {depth}")))
+        leaves = Tally(stages[-1], classes)
+        counts = meter.measure(Cells(leaves), self._leaf_rates(stages[-1], rates, budget), "counts")
+        steps = describe_all(schema.predictors, growth.steps)
+        return Draft(stages[-1], counts, margins, steps, tuple(earlier), self.consistency)
+
+    def _rates(self, tree: Tree, schema: Schema, budget: int) -> Integers:
+        """Give the grains of each level."""
+        depth = int(tree.depths.max())
+        if self.levels == "equal":
+            return np.full(depth + 1, budget // (depth + 1))
+        if self.levels == "leaves":
+            return np.zeros(depth + 1, np.int64)
+        boxes = tree.boxes_of(tree.leaves).astype(np.int64)
+        weights = region_weights(schema, boxes, self._queries(schema, boxes))
+        return np.array(level_grains(tree.parents, weights, budget * GRAIN), np.int64)
+
+    def _queries(self, schema: Schema, boxes: Integers) -> list[Query]:
+        return range_queries(schema) if self.workload == "ranges" else margin_queries(schema, boxes)
+
+    def _leaf_rates(self, tree: Tree, rates: Integers, budget: int) -> Integers:
+        """Give each leaf what the levels above it leave; in equal parts all nodes get the same."""
+        if self.levels == "equal":
+            return np.full(tree.regions, rates[0])
+        above = np.concatenate(([0], np.cumsum(rates)))[tree.depths[tree.leaves]]
+        return np.asarray(budget - above)
+
+
+def _inner_nodes(tree: Tree, depth: int) -> Integers:
+    return np.flatnonzero((tree.depths == depth) & (tree.split_by >= 0))

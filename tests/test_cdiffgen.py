@@ -1,0 +1,110 @@
+"""CDiffGen: DiffGen's tree, level by level, with consistent counts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from replay import Recorder, run
+from sfumato import CDiffGen, DiffGen, Schema
+from sfumato.counts.choices import Specialization
+from sfumato.counts.memory import MemoryEngine
+from sfumato.errors import MethodError
+from sfumato.methods.step_tree import stages_of
+from sfumato.partition import Grid
+from sfumato.privacy.budget import GRAIN
+
+STEPS = [
+    Specialization(0, 0, (0, 2, 4)),
+    Specialization(0, 1, (0, 22, 47)),
+    Specialization(0, 1, (0, 9, 22)),
+    Specialization(0, 0, (2, 3, 4)),
+]
+
+
+def test_the_leaves_of_the_steps_are_the_regions_of_the_grid() -> None:
+    tree = stages_of((4, 47), STEPS)[-1]
+    grid = Grid.whole((4, 47))
+    for step in STEPS:
+        grid = grid.refine(step.attribute, step.borders)
+    found = sorted(map(tuple, tree.boxes_of(tree.leaves).reshape(-1, 4).tolist()))
+    assert found == sorted(map(tuple, grid.boxes(0, grid.regions).reshape(-1, 4).tolist()))
+
+
+def test_every_stage_adds_a_level() -> None:
+    stages = stages_of((4, 47), STEPS)
+    assert [int(stage.depths.max()) for stage in stages] == list(range(len(stages)))
+    for coarser, finer in pairwise(stages):
+        assert finer.refines(coarser.stage)
+        assert (finer.depths[len(coarser) :] == finer.depths.max()).all()
+    assert [stage.regions for stage in stages] == [1, 2, 4, 7, 9]
+
+
+def test_nothing_to_specialize_is_a_single_region() -> None:
+    (only,) = stages_of((4, 47), [])
+    assert only.regions == 1
+
+
+def test_the_same_choices_make_the_same_regions_as_diffgen(adult, adult_codes) -> None:
+    flat, _ = run(DiffGen(specializations=8), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(4))
+    tree, _ = run(CDiffGen(specializations=8), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(4))
+    assert flat.steps == tree.steps
+    assert flat.partition.regions == tree.partition.regions
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+@pytest.mark.parametrize("workload", ["ranges", "marginals"])
+def test_every_path_spends_the_whole_budget(adult, adult_codes, epsilon: str, workload) -> None:
+    method = CDiffGen(specializations=9, workload=workload)
+    draft, purse = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(epsilon), Recorder(5))
+    assert sum(debit.epsilon for debit in purse.debits) == Fraction(epsilon)
+    tree = draft.partition
+    paid = np.zeros(len(tree), object)
+    for earlier in draft.earlier:
+        paid[earlier.nodes] += earlier.noisy.rates[0]
+    for node in range(1, len(tree)):
+        paid[node] += paid[tree.parents[node]]
+    totals = paid[tree.leaves] + [draft.counts.rates[index] for index in draft.counts.rate_of]
+    assert len(set(totals)) == 1
+
+
+def test_as_published_all_nodes_get_the_same_share_of_half_the_budget(adult, adult_codes) -> None:
+    method = CDiffGen.as_published(specializations=6)
+    draft, purse = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(6))
+    levels = int(draft.partition.depths.max()) + 1
+    rates = {rate for one in draft.earlier for rate in one.noisy.rates} | set(draft.counts.rates)
+    assert len(draft.earlier) == levels - 1
+    (rate,) = rates
+    assert 0 <= rate * levels - Fraction(1, 2) < 40 * GRAIN
+    assert (draft.consistency, draft.margins) == ("paper", {})
+    assert sum(debit.epsilon for debit in purse.debits) <= 1
+
+
+def test_the_leaves_alone_are_diffgen(adult, adult_codes) -> None:
+    draft, _ = run(CDiffGen(levels="leaves"), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(7))
+    assert draft.earlier == ()
+    assert len(draft.counts.rates) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"levels": "some"}, "levels (some) must be one of workload, equal, leaves"),
+        ({"workload": "mine"}, "workload (mine) must be one of ranges, marginals"),
+        ({"consistency": "none"}, "consistency (none) must be one of"),
+        ({"specializations": 0}, "specializations (0) must be"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(given: dict, said: str) -> None:
+    with pytest.raises(MethodError) as refused:
+        CDiffGen(**given)
+    assert said in str(refused.value)
+
+
+def test_a_table_without_a_class_is_refused() -> None:
+    plain = Schema.loads("attributes:\n  a: {kind: numeric, lower: 0, upper: 9}")
+    with pytest.raises(MethodError, match="cdiffgen must have a class"):
+        CDiffGen().plan(plain, Fraction(1))
