@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench-diffgen bench-diffmulti bench-speed docs clean
+.PHONY: demo test bench-diffgen bench-diffmulti bench-queries bench-speed docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,9 @@ bench-diffgen: $(VENV)/.dev
 
 bench-diffmulti: $(VENV)/.dev
 	$(BIN)/python benchmarks/diffmulti.py
+
+bench-queries: $(VENV)/.dev
+	$(BIN)/python benchmarks/queries.py
 
 bench-speed: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

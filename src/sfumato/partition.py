@@ -97,7 +97,10 @@ class Grid:
 
     def boxes(self, start: int, stop: int) -> Indices:
         """Give for regions `start` to `stop` their ranges: regions x attributes x 2."""
-        regions = np.arange(start, stop)
+        return self.boxes_of(np.arange(start, stop))
+
+    def boxes_of(self, regions: Indices) -> Indices:
+        """Give the ranges of some regions."""
         parts = [self.parts_at(attribute, regions) for attribute in range(len(self.cuts))]
         lo = [np.asarray(cut)[part] for cut, part in zip(self.cuts, parts, strict=True)]
         hi = [np.asarray(cut)[part + 1] for cut, part in zip(self.cuts, parts, strict=True)]

@@ -15,6 +15,9 @@ from sfumato.errors import ReleaseError
 from sfumato.release.release import Release
 from sfumato.storage import staged_file
 
+MOST_SHOWN = 20
+"""More groups than this are counted and not shown."""
+
 release_argument = click.argument("release", type=click.Path())
 out_option = click.option("--out", type=click.Path(), required=True, help="The .csv or .parquet file to write.")
 how_option = click.option(
@@ -63,10 +66,12 @@ def _zeros(release: Release) -> str:
 @click.command()
 @release_argument
 @click.argument("condition", default="")
+@click.option("--explain", is_flag=True, help="List the groups that make up the answer, as few as possible.")
 @reporting
-def query(release: str, condition: str, show: Show) -> None:
+def query(release: str, condition: str, explain: bool, show: Show) -> None:
     """Estimate how many people satisfy CONDITION, such as "age between 30 and 40 and sex = 'Female'"."""
-    answer = Release.load(release).count(condition)
+    opened = Release.load(release)
+    answer = opened.count(condition)
     low, high = answer.interval
     plain = {
         "value": answer.value,
@@ -75,7 +80,19 @@ def query(release: str, condition: str, show: Show) -> None:
         "assumed": answer.assumed,
         "aligned": answer.aligned,
     }
-    show.result(plain, f"{answer}\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}")
+    text = f"{answer}\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}"
+    if explain:
+        groups = opened.explain(condition)
+        plain["groups"] = groups.to_pylist()
+        text += "\n\n" + _groups_text(groups)
+    show.result(plain, text)
+
+
+def _groups_text(groups: pa.Table) -> str:
+    """Show the first groups of an explanation."""
+    rows = [(*values[:-1], f"{values[-1]:,.1f}") for values in zip(*groups.to_pydict().values(), strict=True)]
+    more = f"\n... and {len(rows) - MOST_SHOWN:,} more" if len(rows) > MOST_SHOWN else ""
+    return table(rows[:MOST_SHOWN], groups.column_names, (len(groups.column_names) - 1,)) + more
 
 
 @click.command()

@@ -88,15 +88,23 @@ def _of_grid(grid: Grid, estimates: Estimates, covers: Mapping[int, Cover], clas
     return _answer(value, resolved, variance, aligned or nobody)
 
 
+def wholly_covered(sides: Sequence[Sides], regions: Indices, covers: Mapping[int, Cover]) -> Booleans:
+    """Tell which regions a condition covers wholly."""
+    whole = np.ones(len(regions), np.bool_)
+    for attribute, cover in covers.items():
+        whole &= cover.whole[sides[attribute].number(regions)]
+    return whole
+
+
 def _of_regions(sides: Sequence[Sides], estimates: Estimates, covers: Mapping[int, Cover], classes: Floats) -> Estimate:
     """Hand every region what its ranges have."""
     regions = np.arange(len(estimates.values))
-    weights, whole, untouched = np.ones(len(regions)), np.ones(len(regions), np.bool_), np.zeros(len(regions), np.bool_)
+    weights, untouched = np.ones(len(regions)), np.zeros(len(regions), np.bool_)
     for attribute, cover in covers.items():
         numbers = sides[attribute].number(regions)
         weights *= cover.weights[numbers]
-        whole &= cover.whole[numbers]
         untouched |= cover.untouched[numbers]
+    whole = wholly_covered(sides, regions, covers)
     counts = estimates.values @ classes
     variance = estimates.variance(weights) * float(classes @ classes)
     return _answer(float(weights @ counts), float(whole @ counts), variance, bool((whole | untouched).all()))

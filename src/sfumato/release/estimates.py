@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.consistency import Consistency, Consistent
-from sfumato.partition import Indices
+from sfumato.partition import Grid, Indices
 from sfumato.privacy.noisy import NodeCounts, Noisy
+from sfumato.release.cover import minimum_cover
 from sfumato.release.projection import Nonnegative, nonnegative, project, refuse_unknown
 from sfumato.tree import Partition, Tree
 
@@ -47,7 +48,7 @@ class Estimates(ABC):
             return TreeEstimates(partition, reconciled(partition, counts, earlier, consistency))
         if earlier:
             raise ValueError("earlier counts must be those of a tree's nodes")
-        return GridEstimates(counts)
+        return GridEstimates(partition, counts)
 
     @property
     @abstractmethod
@@ -78,6 +79,10 @@ class Estimates(ABC):
         """Give non-negative whole numbers of people: regions x classes."""
 
     @abstractmethod
+    def covering(self, regions: NDArray[np.bool_]) -> tuple[Indices, Floats]:
+        """Give the fewest boxes that make up some regions, and the estimates of each by class."""
+
+    @abstractmethod
     def majorities(self) -> Indices:
         """Give each region's most frequent class."""
 
@@ -86,6 +91,7 @@ class Estimates(ABC):
 class GridEstimates(Estimates):
     """Counts of regions that were measured once, each with its own noise: they are their own best estimates."""
 
+    grid: Grid
     counts: Noisy
 
     @cached_property
@@ -115,6 +121,10 @@ class GridEstimates(Estimates):
     def people(self, how: Nonnegative) -> Integers:
         """Project all counts at once, or clamp them."""
         return nonnegative(self.counts.counts, how)
+
+    def covering(self, regions: NDArray[np.bool_]) -> tuple[Indices, Floats]:
+        """Give the regions themselves, which have nothing above them."""
+        return self.grid.boxes_of(np.flatnonzero(regions)), self.values[regions]
 
     def majorities(self) -> Indices:
         """Give the class of the largest count, the first of equals."""
@@ -160,6 +170,11 @@ class TreeEstimates(Estimates):
         if how == "clamp":
             return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
         return np.asarray(project(self.tree.parents, self.nodes.values, self.nodes.passes.shares)[self.tree.leaves])
+
+    def covering(self, regions: NDArray[np.bool_]) -> tuple[Indices, Floats]:
+        """Give the minimum cover: consistent counts of nodes are the sums of their leaves'."""
+        nodes = minimum_cover(self.tree, regions)
+        return self.tree.boxes_of(nodes).astype(np.int64), self.nodes.values[nodes]
 
     def majorities(self) -> Indices:
         """Give the class of the largest estimate; a leaf with no people, or with a tie, follows its parent."""

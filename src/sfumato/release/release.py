@@ -24,7 +24,7 @@ from sfumato.exact import read_whole
 from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
-from sfumato.release.answers import Cover, Estimate, estimate
+from sfumato.release.answers import Cover, Estimate, estimate, wholly_covered
 from sfumato.release.conditions import read_condition
 from sfumato.release.estimates import Estimates
 from sfumato.release.folder import Contents, read_release, space_for, write_release
@@ -97,15 +97,30 @@ class Release:
     def count_weighted(self, weights: Mapping[str, NDArray[np.float64]]) -> Estimate:
         """Estimate a count from weights of leaves, by attribute; an attribute left out is not restricted."""
         self._refuse_weights(weights)
-        covers = {
+        return estimate(self.partition, self.sides, self.estimates, self._covers(weights), self._class_weights(weights))
+
+    def _covers(self, weights: Mapping[str, NDArray[np.float64]]) -> dict[int, Cover]:
+        return {
             attribute: Cover.of(self.sides[attribute].ranges, self._spreads[attribute], weights[name])
             for attribute, name in enumerate(self.schema.predictors)
             if name in weights
         }
-        target = self.schema.target
+
+    def _class_weights(self, weights: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         everyone = np.ones(len(self.schema.classes))
-        classes = everyone if target is None else weights.get(target, everyone)
-        return estimate(self.partition, self.sides, self.estimates, covers, classes)
+        return everyone if self.schema.target is None else weights.get(self.schema.target, everyone)
+
+    def explain(self, condition: str = "") -> pa.Table:
+        """Give the fewest groups, inner nodes of a tree included, that make up what a condition covers wholly."""
+        weights = read_condition(self.schema, condition)
+        whole = wholly_covered(self.sides, np.arange(self.groups), self._covers(weights))
+        boxes, counts = self.estimates.covering(whole)
+        names = list(self.schema.predictors)
+        columns = {
+            names[at]: [self.schema.predictors[names[at]].label(lo, hi) for lo, hi in boxes[:, at].tolist()]
+            for at in self.partition.split_attributes
+        }
+        return pa.table(columns | {"estimate": counts @ self._class_weights(weights)})
 
     def _refuse_weights(self, weights: Mapping[str, NDArray[np.float64]]) -> None:
         leaves = {name: column.leaves for name, column in self.schema.predictors.items()}
