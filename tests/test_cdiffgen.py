@@ -12,7 +12,7 @@ from replay import Recorder, run
 from sfumato import CDiffGen, DiffGen, Schema
 from sfumato.counts.choices import Specialization
 from sfumato.counts.memory import MemoryEngine
-from sfumato.errors import MethodError
+from sfumato.errors import BudgetError, MethodError
 from sfumato.methods.step_tree import stages_of
 from sfumato.partition import Grid
 from sfumato.privacy.budget import GRAIN
@@ -108,3 +108,22 @@ def test_a_table_without_a_class_is_refused() -> None:
     plain = Schema.loads("attributes:\n  a: {kind: numeric, lower: 0, upper: 9}")
     with pytest.raises(MethodError, match="cdiffgen must have a class"):
         CDiffGen().plan(plain, Fraction(1))
+
+
+BITS = Schema.loads(
+    "attributes:\n"
+    + "\n".join(f"  b{bit}: {{kind: categorical, taxonomy: [no, yes]}}" for bit in range(10))
+    + "\n  c: {kind: class, taxonomy: [y, n]}"
+)
+
+
+def test_counts_that_the_levels_would_grind_to_nothing_are_refused_before_anything_is_paid() -> None:
+    method = CDiffGen(levels="equal", margins="0.9", growth="0.9", leftover=False)
+    with pytest.raises(BudgetError, match="enough for 11 levels"):
+        method.plan(BITS, Fraction(1, 10**6))
+
+
+def test_choices_that_rounding_would_grind_to_nothing_are_refused_too() -> None:
+    method = CDiffGen(specializations="auto", choice="separate", margins="0.867", growth="0.05")
+    with pytest.raises(BudgetError, match="shared among the choices"):
+        method.plan(BITS, Fraction(1, 10**6))

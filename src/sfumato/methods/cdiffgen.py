@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sfumato.consistency import Consistency
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
+from sfumato.errors import BudgetError
 from sfumato.methods.base import Draft
 from sfumato.methods.cuts import describe_all
 from sfumato.methods.cutting import PUBLISHED_SCORES, Cutting, read_number_of_steps
@@ -25,7 +26,7 @@ from sfumato.methods.level_budgets import level_grains
 from sfumato.methods.margins import buy_margins
 from sfumato.methods.parameters import parameter, refuse_other
 from sfumato.methods.step_tree import stages_of
-from sfumato.methods.workloads import Query, margin_queries, range_queries, region_weights
+from sfumato.methods.workloads import Query, margin_queries, range_queries, region_weights, thinned
 from sfumato.partition import Grid
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of
 from sfumato.privacy.noisy import NodeCounts
@@ -35,6 +36,11 @@ from sfumato.tree import Tree
 Levels = Literal["workload", "equal", "leaves"]
 WorkloadName = Literal["ranges", "marginals"]
 Integers = NDArray[np.int64]
+
+AUTO_DEEPEST = 72
+"""With h = auto, h is the logarithm of what a table can hold, at most."""
+MOST_WEIGHTS = 1 << 25
+"""A workload has at most so many queries times regions: fewer queries stand for all where there are many regions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +90,16 @@ class CDiffGen(Cutting):
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon as DiffGen does, in whole grains; the levels share the counts' part once they are known."""
-        return super().plan(schema, epsilon).in_grains("counts", epsilon)
+        schedule = super().plan(schema, epsilon).in_grains("counts", epsilon)
+        if self.specializations == "auto":
+            self.refuse_crumbs(schema, schedule["growth"])
+        deepest = AUTO_DEEPEST if self.specializations == "auto" else self.specializations
+        if self.levels == "equal" and grains_of(schedule["counts"]) <= deepest:
+            raise BudgetError(
+                f"the part of epsilon for the counts must be enough for {deepest + 1} levels, and is not",
+                "Use a larger epsilon or fewer specializations.",
+            )
+        return schedule
 
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
         """Choose the cuts, measure the margins, count the inner nodes level by level, and then the leaves."""
@@ -114,7 +129,8 @@ class CDiffGen(Cutting):
         if self.levels == "leaves":
             return np.zeros(depth + 1, np.int64)
         boxes = tree.boxes_of(tree.leaves).astype(np.int64)
-        weights = region_weights(schema, boxes, self._queries(schema, boxes))
+        queries = thinned(self._queries(schema, boxes), max(MOST_WEIGHTS // len(boxes), 8))
+        weights = region_weights(schema, boxes, queries)
         return np.array(level_grains(tree.parents, weights, budget * GRAIN), np.int64)
 
     def _queries(self, schema: Schema, boxes: Integers) -> list[Query]:

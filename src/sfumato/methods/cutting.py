@@ -92,14 +92,14 @@ class Cutting:
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.specializations == "auto":
             parts |= {"size": rest * SIZE, "growth": rest * (self.growth - SIZE)}
-            self._refuse_crumbs(schema, parts["growth"])
+            self.refuse_crumbs(schema, parts["growth"])
         else:
             rounds = self._rounds(schema, self.specializations)
             parts |= dict.fromkeys(rounds, rest * self.growth / len(rounds))
         parts["counts"] = rest * (1 - self.growth)
         return Schedule(parts)
 
-    def _refuse_crumbs(self, schema: Schema, growth: Fraction) -> None:
+    def refuse_crumbs(self, schema: Schema, growth: Fraction) -> None:
         """Refuse a budget that the largest number of rounds would grind to nothing, before the number is known."""
         rounds = self._rounds(schema, most_specializations(list(schema.predictors.values())))
         if payable(growth / len(rounds)) <= 0:

@@ -7,6 +7,7 @@ everyone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from sfumato.partition import Indices
 from sfumato.schema import Schema
 
 Floats = NDArray[np.float64]
-Query = Mapping[str, Floats]
+Query = Mapping[str, NDArray[Any]]
 """Weights of leaves, by attribute; one left out is not restricted."""
+
+T = TypeVar("T")
 
 QUERIES = 64
 """As many range queries stand for all."""
@@ -51,29 +54,39 @@ def scattered(count: int) -> Floats:
     return np.asarray(((state ^ (state >> np.uint64(31))) >> np.uint64(11)) / 2.0**53)
 
 
-def _range(leaves: int, one: float, other: float) -> Floats:
+def _range(leaves: int, one: float, other: float) -> NDArray[np.bool_]:
     """Cover the leaves between two different borders, all pairs being alike."""
     first, second = int(one * (leaves + 1)), int(other * leaves)
     second += second >= first
     return _covering(leaves, min(first, second), max(first, second))
 
 
-def _covering(leaves: int, lo: int, hi: int) -> Floats:
-    weights = np.zeros(leaves)
-    weights[lo:hi] = 1.0
+def _covering(leaves: int, lo: int, hi: int) -> NDArray[np.bool_]:
+    weights = np.zeros(leaves, np.bool_)
+    weights[lo:hi] = True
     return weights
 
 
 def margin_queries(schema: Schema, boxes: Indices) -> list[Query]:
     """Give every range of a single attribute that some region has; the whole table, if no attribute was split."""
-    found: list[Query] = [
-        {name: _covering(column.leaves, lo, hi)}
+    found = [
+        (name, lo, hi)
         for attribute, (name, column) in enumerate(schema.predictors.items())
         for lo, hi in np.unique(boxes[:, attribute], axis=0).tolist()
         if hi - lo < column.leaves
     ]
-    kept = np.linspace(0, len(found) - 1, min(len(found), MOST_MARGINS)).round().astype(np.int64)
-    return [found[one] for one in kept] or [{}]
+    kept = thinned(found, MOST_MARGINS)
+    return [{name: _covering(schema.predictors[name].leaves, lo, hi)} for name, lo, hi in kept] or [{}]
+
+
+def thinned(items: Sequence[T], most: int) -> list[T]:
+    """Keep at most so many, evenly spread.
+
+    >>> thinned("abcdefg", 3)
+    ['a', 'd', 'g']
+    """
+    kept = np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(np.int64)
+    return [items[one] for one in kept]
 
 
 def region_weights(schema: Schema, boxes: Indices, queries: Sequence[Query]) -> NDArray[np.float32]:
