@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 import command_line
 from debits import ROUND
@@ -16,6 +17,9 @@ from sfumato.counts.memory import MemoryEngine
 from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
 from sfumato.privacy.ledger import Ledger
+
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared machine")
 
 PAPER = """
 name: paper

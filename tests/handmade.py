@@ -188,3 +188,23 @@ def assert_same_noisy(one: Noisy, other: Noisy) -> None:
     assert np.array_equal(one.rate_of, other.rate_of)
     assert one.counts.dtype == other.counts.dtype == np.int64
     assert np.array_equal(one.counts, other.counts)
+
+
+def handmade_tree() -> Tree:
+    """Split a into [0, 2) and [2, 6), and the latter by b into {x, y} and {z, w}."""
+    return Tree.whole(BOXES.shape).refine([0], [0], [0, 2, 6], [0, 3]).refine([2], [1], [0, 2, 4], [0, 3])
+
+
+def release_over(
+    tree: Tree, counts: list[list[int]], earlier: dict[int, list[int]] | None = None, rate: Fraction = Fraction(1, 2)
+) -> Release:
+    """Release counts of regions, and earlier ones of some nodes, all with the same noise."""
+    bought = Noisy.even(np.array(list((earlier or {}).values()), np.int64).reshape(-1, 2), rate)
+    return Release(
+        BOXES,
+        tree,
+        Noisy.even(np.array(counts, np.int64), rate),
+        {0: Margin(np.array([9, 3, -1, -2, 4, 0]), Fraction(1, 10))},
+        manifest_of(BOXES, 2 * tree.regions),
+        (NodeCounts(np.array(list(earlier), np.int64), bought),) if earlier else (),
+    )

@@ -27,7 +27,9 @@ from sfumato.release.manifest import FORMAT
 FILES = ["geometry.json", "manifest.json", "margins.parquet", "records.parquet", "schema.json"]
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 @given(release=box_releases())
 def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
     place = tmp_path / "release"

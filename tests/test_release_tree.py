@@ -1,76 +1,41 @@
-"""Releases over trees: everything that was bought informs every answer, and nothing is lost on disk."""
+"""Releases over trees: everything that was bought informs every answer."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import shutil
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handmade import (
     BOXES,
     RANGES,
-    assert_equal,
+    handmade_tree,
     leaf_weights,
-    manifest_of,
     noisy,
     ranges_by_hand,
+    release_over,
     tree_releases,
     weight_by_hand,
 )
 from sfumato import Release
 from sfumato.errors import ReleaseError
 from sfumato.partition import Grid
-from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
+from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.release.estimates import Estimates
 from sfumato.release.regions import regions_of, sides_of
 from sfumato.tree import Tree
-from test_release_folder import refused, reseal
 from trees import random_trees
-
-FILES = {"counts", "earlier", "margins", "nodes", "records"}
-
-
-def handmade_tree() -> Tree:
-    """Split a into [0, 2) and [2, 6), and the latter by b into {x, y} and {z, w}."""
-    return Tree.whole(BOXES.shape).refine([0], [0], [0, 2, 6], [0, 3]).refine([2], [1], [0, 2, 4], [0, 3])
-
-
-def release_over(
-    tree: Tree, counts: list[list[int]], earlier: dict[int, list[int]] | None = None, rate: Fraction = Fraction(1, 2)
-) -> Release:
-    """Release counts of regions, and earlier ones of some nodes, all with the same noise."""
-    bought = Noisy.even(np.array(list((earlier or {}).values()), np.int64).reshape(-1, 2), rate)
-    return Release(
-        BOXES,
-        tree,
-        Noisy.even(np.array(counts, np.int64), rate),
-        {0: Margin(np.array([9, 3, -1, -2, 4, 0]), Fraction(1, 10))},
-        manifest_of(BOXES, 2 * tree.regions),
-        (NodeCounts(np.array(list(earlier), np.int64), bought),) if earlier else (),
-    )
 
 
 @pytest.fixture
 def release() -> Release:
     return release_over(handmade_tree(), [[40, 10], [5, -2], [9, 30]], {2: [20, 25], 0: [60, 44], 3: [3, 1]})
-
-
-@pytest.fixture
-def saved(release: Release, tmp_path: Path) -> Path:
-    release.save(tmp_path / "release")
-    return tmp_path / "release"
 
 
 # Estimates.
@@ -300,142 +265,3 @@ def test_a_tie_or_nobody_follows_the_parent() -> None:
     release = release_over(handmade_tree(), [[40, 10], [7, 7], [-3, -1]])
     rows = {"a": np.array([0, 3, 3]), "b": np.array([0, 0, 2]), "c": np.zeros(3, int)}
     assert release.classify_codes(rows).tolist() == [0, 1, 1]
-
-
-# The folder.
-
-
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(release=tree_releases())
-def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
-    place = tmp_path / "release"
-    shutil.rmtree(place, ignore_errors=True)
-    release.save(place)
-    loaded = Release.load(place)
-    assert_equal(loaded, release)
-    assert np.array_equal(loaded.estimates.values, release.estimates.values)
-
-
-def test_a_release_over_a_tree_is_these_files(saved: Path, release: Release) -> None:
-    assert {path.stem for path in saved.glob("*.parquet")} == FILES
-    assert {path.stem for path in saved.glob("*.json")} == {"geometry", "manifest", "schema"}
-    frame = pd.read_parquet(saved / "records.parquet")
-    assert frame["noisy_count"].to_numpy() == pytest.approx(release.estimates.values.ravel(), abs=5e-4)
-    assert frame["count"].sum() == release.total
-
-
-def test_how_counts_agree_is_kept(release: Release, tmp_path: Path) -> None:
-    published = replace(release, consistency="paper")
-    published.save(tmp_path / "published")
-    loaded = Release.load(tmp_path / "published")
-    assert loaded.consistency == "paper"
-    assert np.array_equal(loaded.estimates.values, published.estimates.values)
-    assert not np.allclose(loaded.estimates.values, release.estimates.values)
-
-
-def test_before_there_was_a_choice_counts_agreed_by_least_squares(saved: Path, release: Release) -> None:
-    geometry = json.loads((saved / "geometry.json").read_text())
-    assert geometry.pop("consistency") == "least squares"
-    (saved / "geometry.json").write_text(json.dumps(geometry))
-    reseal(saved)
-    assert np.array_equal(Release.load(saved).estimates.values, release.estimates.values)
-
-
-@pytest.mark.parametrize("name", sorted(FILES))
-def test_a_file_that_was_changed_is_refused(saved: Path, name: str) -> None:
-    content = bytearray((saved / f"{name}.parquet").read_bytes())
-    content[len(content) // 2] ^= 1
-    (saved / f"{name}.parquet").write_bytes(content)
-    with pytest.raises(ReleaseError, match="was changed"):
-        Release.load(saved)
-
-
-@pytest.mark.parametrize(
-    ("name", "column", "row", "value"),
-    [
-        ("nodes", "parent", 3, 1),
-        ("nodes", "parent", 3, 4),
-        ("nodes", "parent", 1, -1),
-        ("nodes", "parent", 4, 99),
-        ("nodes", "attribute", 4, 0),
-        ("nodes", "attribute", 4, 7),
-        ("nodes", "attribute", 1, -1),
-        ("nodes", "high", 2, 5),
-        ("nodes", "high", 2, 7),
-        ("nodes", "high", 2, 2**33 + 6),
-        ("nodes", "low", 2, 1),
-        ("nodes", "low", 1, 1),
-        ("counts", "node", 0, 2),
-        ("counts", "node", 0, 3),
-        ("counts", "rate", 1, 1),
-        ("counts", "rate", 1, -1),
-        ("earlier", "round", 0, 1),
-        ("earlier", "round", 0, -1),
-        ("earlier", "node", 0, 5),
-        ("earlier", "node", 0, -1),
-        ("earlier", "node", 0, 3),
-        ("earlier", "rate", 0, 9),
-    ],
-)
-def test_forged_numbers_are_refused(saved: Path, name: str, column: str, row: int, value: int) -> None:
-    table = pq.read_table(saved / f"{name}.parquet")
-    numbers = table[column].to_pylist()
-    numbers[row] = value
-    place = table.column_names.index(column)
-    pq.write_table(table.set_column(place, column, pa.array(numbers)), saved / f"{name}.parquet")
-    reseal(saved)
-    refused(saved)
-
-
-@pytest.mark.parametrize(
-    ("name", "forge"),
-    [
-        *itertools.product(["nodes", "counts", "earlier"], ["floats", "nulls", "other"]),
-        *itertools.product(["nodes", "counts"], ["short", "empty"]),
-    ],
-)
-def test_forged_tables_are_refused(saved: Path, name: str, forge: str) -> None:
-    table = pq.read_table(saved / f"{name}.parquet")
-    forged = {
-        "short": table.slice(1),
-        "empty": table.slice(0, 0),
-        "floats": table.cast(pa.schema([(one, pa.float64()) for one in table.column_names])),
-        "nulls": pa.table({one: pa.nulls(len(table), pa.int64()) for one in table.column_names}),
-        "other": table.rename_columns([f"{one}_" for one in table.column_names]),
-    }[forge]
-    pq.write_table(forged, saved / f"{name}.parquet")
-    reseal(saved)
-    refused(saved)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"counts_rates": []},
-        {"counts_rates": ["0"]},
-        {"counts_rates": ["1/0"]},
-        {"counts_rates": 5},
-        {"earlier_rates": []},
-        {"earlier_rates": [["-1"]]},
-        {"earlier_rates": [[]]},
-        {"earlier_rates": None},
-        {"consistency": "wish"},
-        {"consistency": ["paper"]},
-        {"consistency": None},
-        {"partition": {"kind": "grid", "cuts": {"a": [0, 6], "b": [0, 4], "c": [0, 3]}}},
-        {"partition": {"kind": ["tree"]}},
-    ],
-    ids=str,
-)
-def test_forged_geometry_is_refused(saved: Path, changes: dict) -> None:
-    geometry = json.loads((saved / "geometry.json").read_text())
-    (saved / "geometry.json").write_text(json.dumps(geometry | changes))
-    reseal(saved)
-    refused(saved)
-
-
-@pytest.mark.parametrize("name", ["nodes", "counts", "earlier"])
-def test_a_manifest_that_leaves_a_file_of_the_tree_unsealed_is_refused(saved: Path, name: str) -> None:
-    (saved / f"{name}.parquet").unlink()
-    reseal(saved)
-    refused(saved)

@@ -31,7 +31,7 @@ class Max:
     positional: ClassVar[bool] = False
     needs_classes: ClassVar[bool] = True
 
-    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+    def sensitivity(self, _classes: int, /) -> Fraction:
         """Give 1."""
         return Fraction(1)
 
@@ -80,7 +80,7 @@ class BalancedMax:
         weights = np.minimum(np.sqrt(second / sizes), 1.0)
         return cls(np.floor(weights * cls.unit.denominator).astype(np.int64))
 
-    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+    def sensitivity(self, _classes: int, /) -> Fraction:
         """Give 1."""
         return Fraction(1)
 
@@ -106,7 +106,7 @@ class InfoGain:
     positional: ClassVar[bool] = False
     needs_classes: ClassVar[bool] = True
 
-    def sensitivity(self, classes: int) -> Fraction:
+    def sensitivity(self, classes: int, /) -> Fraction:
         """Give log2(classes), rounded up to the grid."""
         return math.ceil(math.log2(classes) / self.unit + 1) * self.unit
 
@@ -162,7 +162,7 @@ class WeightedGain:
                 "Give the table's order of magnitude.",
             )
 
-    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+    def sensitivity(self, _classes: int, /) -> Fraction:
         """Give log2(rows + 1) + 1/ln 2 and the rounding, rounded up to the grid."""
         return math.ceil((math.log2(self.rows + 1) + 1 / math.log(2)) / self.unit + 6) * self.unit
 
@@ -210,7 +210,7 @@ class Deviation:
     positional: ClassVar[bool] = False
     needs_classes: ClassVar[bool] = True
 
-    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+    def sensitivity(self, _classes: int, /) -> Fraction:
         """Give 1 and the rounding."""
         return 1 + 2 * self.unit
 

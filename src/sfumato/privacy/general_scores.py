@@ -37,7 +37,7 @@ class Discernibility:
     positional: ClassVar[bool] = False
     needs_classes: ClassVar[bool] = False
 
-    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+    def sensitivity(self, _classes: int, /) -> Fraction:
         """Give 1 and the rounding."""
         return 1 + self.unit
 
@@ -79,7 +79,7 @@ class CertaintyGain:
     positional: ClassVar[bool] = True
     needs_classes: ClassVar[bool] = False
 
-    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+    def sensitivity(self, _classes: int, /) -> Fraction:
         """Give 1."""
         return Fraction(1)
 
@@ -105,7 +105,7 @@ class PenaltyLeft:
     positional: ClassVar[bool] = True
     needs_classes: ClassVar[bool] = False
 
-    def sensitivity(self, classes: int) -> Fraction:  # noqa: ARG002
+    def sensitivity(self, _classes: int, /) -> Fraction:
         """Give 1."""
         return Fraction(1)
 

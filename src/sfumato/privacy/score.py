@@ -76,7 +76,7 @@ class Score(Protocol):
     needs_classes: ClassVar[bool]
     """whether it says anything only about a table with a class attribute"""
 
-    def sensitivity(self, classes: int) -> Fraction:
+    def sensitivity(self, classes: int, /) -> Fraction:
         """Give how far one record can move one candidate's score, in the score's own terms (not in units)."""
 
     def of(self, children: Children) -> Integers:
