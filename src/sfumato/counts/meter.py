@@ -1,7 +1,7 @@
 """The only door to the data: a method asks, the meter writes the debit, then looks, then answers with noise.
 
-There is one number: the epsilon that is debited is the epsilon that scales the noise. True counts and scores stay
-inside.
+There is one number: the epsilon that a place is charged is the epsilon that scales its noise; the debit is by how much
+a round raises the most that any record was charged. True counts and scores stay inside.
 """
 
 from __future__ import annotations
