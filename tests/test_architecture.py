@@ -12,7 +12,18 @@ import sfumato
 SOURCE = Path(sfumato.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-PUBLIC = {"errors", "exact", "taxonomy", "attributes", "schema", "partition", "tree", "consistency"}
+PUBLIC = {
+    "errors",
+    "exact",
+    "taxonomy",
+    "attributes",
+    "schema",
+    "partition",
+    "tree",
+    "consistency",
+    "coverage",
+    "conditions",
+}
 MAY_IMPORT = {
     "errors": set(),
     "exact": set(),
@@ -23,6 +34,8 @@ MAY_IMPORT = {
     "partition": {"errors"},
     "tree": {"partition"},
     "consistency": set(),
+    "coverage": {"attributes"},
+    "conditions": {"errors", "attributes", "coverage", "schema"},
     "privacy": PUBLIC | {"privacy"},
     "counts": PUBLIC | {"counts", "privacy"},
     "methods": PUBLIC

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.attributes import Identifier
+from sfumato.conditions import read_condition
 from sfumato.consistency import Consistency
 from sfumato.errors import QueryError, ReleaseError
 from sfumato.exact import read_whole
@@ -25,7 +26,6 @@ from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.answers import Cover, Estimate, estimate, wholly_covered
-from sfumato.release.conditions import read_condition
 from sfumato.release.estimates import Estimates
 from sfumato.release.folder import Contents, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest

@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.attributes import EPOCH, Categorical, Identifier, Numeric
+from sfumato.coverage import Coverage, Intervals, Leaves, Weights
 from sfumato.errors import QueryError
-from sfumato.release.coverage import Coverage, Intervals, Leaves, Weights
 from sfumato.schema import Schema
 
 TOKEN = re.compile(
