@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from replay import Recorder, run
-from sfumato import CDiffGen, DiffGen, Schema
+from sfumato import Account, CDiffGen, DiffGen, Schema
 from sfumato.counts.choices import Specialization
 from sfumato.counts.memory import MemoryEngine
-from sfumato.errors import BudgetError, MethodError
+from sfumato.errors import BudgetError, MethodError, QueryError
 from sfumato.methods.step_tree import stages_of
 from sfumato.partition import Grid
 from sfumato.privacy.budget import GRAIN
@@ -93,7 +93,10 @@ def test_the_leaves_alone_are_diffgen(adult, adult_codes) -> None:
     ("given", "said"),
     [
         ({"levels": "some"}, "levels (some) must be one of workload, equal, leaves"),
-        ({"workload": "mine"}, "workload (mine) must be one of ranges, marginals"),
+        ({"workload": " \n "}, "workload (0 conditions) must be ranges, marginals, or from 1 to 1,000 conditions"),
+        ({"workload": ["age > 3"] * 1001}, "workload (1,001 conditions) must be"),
+        ({"workload": 7}, "workload (7) must be ranges, marginals, or"),
+        ({"workload": ["age > 3", 7]}, "must be ranges, marginals, or"),
         ({"consistency": "none"}, "consistency (none) must be one of"),
         ({"specializations": 0}, "specializations (0) must be"),
     ],
@@ -102,6 +105,23 @@ def test_parameters_that_make_no_sense_are_refused(given: dict, said: str) -> No
     with pytest.raises(MethodError) as refused:
         CDiffGen(**given)
     assert said in str(refused.value)
+
+
+def test_the_holders_own_conditions_get_more_precise_answers(adult) -> None:
+    condition = "education in ('Bachelors', 'Masters') and marital_status = 'Married'"
+    deviations = []
+    for workload in (condition, "age < 30 and sex = 'Female'", "sex = 'Male' and age > 200"):
+        account = Account("unused.ledger", adult.schema)
+        method = CDiffGen(specializations=12, workload=workload)
+        release = account.publish(adult.table, method, "1", unsafe_seed=3)
+        assert release.manifest.parameters["workload"] == [workload]
+        deviations.append(release.count(condition).stddev)
+    assert deviations[0] < min(deviations[1:])
+
+
+def test_a_condition_that_cannot_be_read_is_refused_before_anything_is_paid(adult) -> None:
+    with pytest.raises(QueryError, match="shoe"):
+        CDiffGen(workload=["age < 30", "shoe > 3"]).plan(adult.schema, Fraction(1))
 
 
 def test_a_table_without_a_class_is_refused() -> None:

@@ -59,6 +59,18 @@ def test_a_dry_run_touches_no_data() -> None:
     assert contents() == before
 
 
+@pytest.mark.usefixtures("here")
+def test_a_workload_is_read_from_a_file() -> None:
+    options = ("--method", "cdiffgen", "--workload", "@asked.txt")
+    assert "file (asked.txt) must be text that can be read" in refused(*publish(*options))
+    Path("asked.txt").write_text("age < 30\nshoes > 2\n")
+    assert "shoes" in refused(*publish(*options))
+    assert not Path("people.ledger").exists()
+    Path("asked.txt").write_text("age < 30\nsex = 'Female'\n")
+    done(*publish(*options))
+    assert done_json("inspect", "out")["method"]["parameters"]["workload"] == ["age < 30", "sex = 'Female'"]
+
+
 @pytest.mark.slow
 def test_the_bundled_table_is_published_by_name(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

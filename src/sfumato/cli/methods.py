@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
@@ -47,10 +48,20 @@ def _plain(default: object) -> str:
     return {True: "yes", False: "no"}.get(default, str(default)) if isinstance(default, bool) else str(default)
 
 
+def _from_file(value: str) -> str:
+    """Read an option's value from the file that @ names."""
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise MethodError(f"file ({value[1:]}) must be text that can be read", "Look at its name.") from problem
+
+
 def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method:
     """Make the named method from the options that were given, refusing those that it does not have."""
     method = METHODS[name]
-    options = {key: value for key, value in given.items() if value is not None}
+    options: dict[str, Any] = {key: _from_file(value) for key, value in given.items() if value is not None}
     known = inspect.signature(method.as_published).parameters if as_published else [one.name for one in fields(method)]
     for key in [key for key in options if key not in known]:
         what = f"{name} as published" if as_published else name

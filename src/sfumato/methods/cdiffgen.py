@@ -26,7 +26,7 @@ from sfumato.methods.level_budgets import level_grains
 from sfumato.methods.margins import buy_margins
 from sfumato.methods.parameters import parameter, refuse_other
 from sfumato.methods.step_tree import stages_of
-from sfumato.methods.workloads import Query, margin_queries, range_queries, region_weights, thinned
+from sfumato.methods.workloads import Workload, queries_of, read_workload, refuse_unreadable, region_weights, thinned
 from sfumato.partition import Grid
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of
 from sfumato.privacy.noisy import NodeCounts
@@ -34,7 +34,6 @@ from sfumato.schema import Schema
 from sfumato.tree import Tree
 
 Levels = Literal["workload", "equal", "leaves"]
-WorkloadName = Literal["ranges", "marginals"]
 Integers = NDArray[np.int64]
 
 AUTO_DEEPEST = 72
@@ -54,10 +53,10 @@ class CDiffGen(Cutting):
         "How the budget of the counts is shared among the levels of the tree: for the least expected variance of the "
         "workload, in equal parts (the paper), or all of it to the leaves.",
     )
-    workload: WorkloadName = parameter(
+    workload: Workload = parameter(
         "ranges",
-        "The queries that matter: ranges (random ones on two to four attributes), or marginals (every range of each "
-        "attribute).",
+        "The queries that matter: ranges (random ones on two to four attributes), marginals (every range of each "
+        "attribute), or your own conditions, one on each line (@FILE reads them from a file); the manifest tells them.",
     )
     consistency: Consistency = parameter(
         "least squares", "How the levels are made consistent: by least squares, or with the paper's weights."
@@ -85,12 +84,13 @@ class CDiffGen(Cutting):
         """Read parameters that came as text; refuse those that make no sense for any table."""
         super().__post_init__()
         refuse_other("levels", self.levels, get_args(Levels))
-        refuse_other("workload", self.workload, get_args(WorkloadName))
+        object.__setattr__(self, "workload", read_workload(self.workload))
         refuse_other("consistency", self.consistency, get_args(Consistency))
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon as DiffGen does, in whole grains; the levels share the counts' part once they are known."""
         schedule = super().plan(schema, epsilon).in_grains("counts", epsilon)
+        refuse_unreadable(self.workload, schema)
         if self.specializations == "auto":
             self.refuse_crumbs(schema, schedule["growth"])
         deepest = AUTO_DEEPEST if self.specializations == "auto" else self.specializations
@@ -129,12 +129,9 @@ class CDiffGen(Cutting):
         if self.levels == "leaves":
             return np.zeros(depth + 1, np.int64)
         boxes = tree.boxes_of(tree.leaves).astype(np.int64)
-        queries = thinned(self._queries(schema, boxes), max(MOST_WEIGHTS // len(boxes), 8))
+        queries = thinned(queries_of(self.workload, schema, boxes), max(MOST_WEIGHTS // len(boxes), 8))
         weights = region_weights(schema, boxes, queries)
         return np.array(level_grains(tree.parents, weights, budget * GRAIN), np.int64)
-
-    def _queries(self, schema: Schema, boxes: Integers) -> list[Query]:
-        return range_queries(schema) if self.workload == "ranges" else margin_queries(schema, boxes)
 
     def _leaf_rates(self, tree: Tree, rates: Integers, budget: int) -> Integers:
         """Give each leaf what the levels above it leave; in equal parts all nodes get the same."""

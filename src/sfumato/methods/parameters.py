@@ -54,4 +54,10 @@ def refuse_other(name: str, value: object, choices: Collection[str]) -> None:
 def plain_parameters(method: Any) -> Mapping[str, Any]:
     """Give a method's parameters as plain values, for the manifest."""
     values = {one.name: getattr(method, one.name) for one in fields(method)}
-    return {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Fraction) else value

@@ -7,11 +7,12 @@ everyone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.conditions import read_condition
 from sfumato.errors import MethodError
 from sfumato.partition import Indices
 from sfumato.schema import Schema
@@ -20,14 +21,54 @@ Floats = NDArray[np.float64]
 Query = Mapping[str, NDArray[Any]]
 """Weights of leaves, by attribute; one left out is not restricted."""
 
+Workload = Literal["ranges", "marginals"] | tuple[str, ...]
+"""A workload by name, or the holder's own: conditions such as `age >= 40 and sex = 'Female'`."""
+
 T = TypeVar("T")
 
 QUERIES = 64
 """As many range queries stand for all."""
 MOST_MARGINS = 256
 """More ranges of single attributes than this are thinned out evenly."""
+MOST_CONDITIONS = 1000
+"""So many conditions a holder's own workload may have: all of them are published in the manifest."""
+EXPECTED = f"ranges, marginals, or from 1 to {MOST_CONDITIONS:,} conditions"
 ATTRIBUTES = (2, 3, 4)
 """How many attributes range queries restrict, in turn."""
+
+
+def read_workload(value: object) -> Workload:
+    """Read a name, a sequence of conditions, or text with one on each line.
+
+    >>> read_workload("age >= 40\\n\\n sex = 'Female' ")
+    ('age >= 40', "sex = 'Female'")
+    """
+    if value == "ranges" or value == "marginals":
+        return value
+    lines = value.splitlines() if isinstance(value, str) else value
+    if not isinstance(lines, Sequence) or not all(isinstance(line, str) for line in lines):
+        raise MethodError(f"workload ({str(value)[:40]}) must be {EXPECTED}", "Give text, or a list of texts.")
+    conditions = tuple(line.strip() for line in lines if line.strip())
+    if not 1 <= len(conditions) <= MOST_CONDITIONS:
+        raise MethodError(
+            f"workload ({len(conditions):,} conditions) must be {EXPECTED}", "Keep those that matter most."
+        )
+    return conditions
+
+
+def queries_of(workload: Workload, schema: Schema, boxes: Indices) -> list[Query]:
+    """Give the queries that a workload asks of regions."""
+    if workload == "ranges":
+        return range_queries(schema)
+    if workload == "marginals":
+        return margin_queries(schema, boxes)
+    return [read_condition(schema, condition) for condition in workload]
+
+
+def refuse_unreadable(workload: Workload, schema: Schema) -> None:
+    """Refuse conditions that a schema gives no meaning, before anything is paid."""
+    for condition in () if isinstance(workload, str) else workload:
+        read_condition(schema, condition)
 
 
 def range_queries(schema: Schema, queries: int = QUERIES) -> list[Query]:
