@@ -33,6 +33,30 @@ def test_every_point_lies_in_exactly_one_box_and_is_located_there(grid: Grid) ->
     assert np.array_equal(inside.argmax(axis=1), grid.locate(list(points.T)))
 
 
+@given(st.data())
+def test_groups_of_any_leaves_are_parts(data: st.DataObject) -> None:
+    groups = []
+    for leaves in data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)):
+        owners = data.draw(st.lists(st.integers(0, 3), min_size=leaves, max_size=leaves))
+        groups.append([[leaf for leaf in range(leaves) if owners[leaf] == owner] for owner in sorted({*owners})])
+    grid = Grid.of_groups(groups)
+    points = list(product(*map(range, grid.shape)))
+    located = grid.locate([np.array(column, np.uint8) for column in zip(*points, strict=True)])
+    boxes = grid.boxes(0, grid.regions)
+    for point, region in zip(points, located, strict=True):
+        parts = [grid.parts_at(attribute, np.array([region]))[0] for attribute in range(len(groups))]
+        for attribute, (part, leaf) in enumerate(zip(parts, point, strict=True)):
+            lo, hi = boxes[region, attribute]
+            assert leaf in groups[attribute][part]
+            assert leaf in grid.order_of(attribute)[lo:hi]
+
+
+@pytest.mark.parametrize("orders", [((0, 0, 1),), ((0, 1),), ((0, 1, 2), None)])
+def test_an_order_that_does_not_name_every_leaf_once_is_refused(orders: tuple) -> None:
+    with pytest.raises(ValueError, match="order"):
+        Grid(((0, 1, 3),), orders)
+
+
 @given(grids())
 def test_parts_are_the_digits_of_a_region(grid: Grid) -> None:
     regions = np.arange(grid.regions)

@@ -162,6 +162,16 @@ def test_taxonomies_may_be_mappings_lists_or_both() -> None:
     assert trees[0] == trees[1] == trees[2]
 
 
+def test_some_attributes_can_be_kept(adult) -> None:
+    few = adult.schema.only(["sex", "age"])
+    assert list(few.attributes) == ["age", "sex"]
+    assert (few.target, few.name, few.budget) == (None, adult.schema.name, adult.schema.budget)
+    assert few.digest != adult.schema.digest
+    for name in ("shoes", ""):
+        with pytest.raises(SchemaError, match=f"attribute \\({name}\\) must be one of the schema"):
+            adult.schema.only(["sex", name])
+
+
 def test_target_can_be_moved() -> None:
     moved = Schema.loads(SMALL).with_target("smoker")
     assert moved.target == "smoker"

@@ -3,6 +3,9 @@
 A `Grid` is the cross product of one cut per attribute, which is what single-dimensional generalization grows. It keeps
 the cuts, not the boxes, so that millions of regions cost nothing until they are counted. Disjoint and covering by
 construction: a privacy proof leans on that.
+
+Groups of values that are no neighbours become ranges when the leaves are put in another order, group after group. A
+grid may do so for each attribute; its ranges are then of places in that order.
 """
 
 from __future__ import annotations
@@ -32,12 +35,19 @@ class Grid:
     """
 
     cuts: tuple[tuple[int, ...], ...]
+    orders: tuple[tuple[int, ...] | None, ...] = ()
+    """the leaves of each attribute in the order of which its cut has ranges; None, or nothing at all: as they are"""
 
     def __post_init__(self) -> None:
         """Refuse cuts that would not be disjoint and covering."""
         for cut in self.cuts:
             if cut[0] != 0 or any(left >= right for left, right in itertools.pairwise(cut)) or len(cut) < 2:
                 raise ValueError("a cut must be increasing borders from 0 to the number of leaves")
+        if self.orders and len(self.orders) != len(self.cuts):
+            raise ValueError("there must be an order, or None, for each attribute")
+        for order, leaves in zip(self.orders, self.shape, strict=False):
+            if order is not None and sorted(order) != list(range(leaves)):
+                raise ValueError("an order must name every leaf once")
 
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Grid:
@@ -76,12 +86,30 @@ class Grid:
         cut = tuple(sorted({*self.cuts[attribute], *borders}))
         if cut[-1] != self.cuts[attribute][-1]:
             raise ValueError("borders must lie inside the attribute's leaves")
-        return Grid((*self.cuts[:attribute], cut, *self.cuts[attribute + 1 :]))
+        return Grid((*self.cuts[:attribute], cut, *self.cuts[attribute + 1 :]), self.orders)
+
+    @classmethod
+    def of_groups(cls, groups: Sequence[Sequence[Sequence[int]]]) -> Grid:
+        """Make parts of groups of leaves, for each attribute.
+
+        >>> Grid.of_groups([[[0, 1], [2]], [[0, 2], [1, 3]]])
+        Grid(cuts=((0, 2, 3), (0, 2, 4)), orders=(None, (0, 2, 1, 3)))
+        """
+        flat = [tuple(itertools.chain.from_iterable(parts)) for parts in groups]
+        cuts = tuple((0, *itertools.accumulate(map(len, parts))) for parts in groups)
+        return cls(cuts, tuple(None if order == tuple(sorted(order)) else order for order in flat))
+
+    def order_of(self, attribute: int) -> Indices:
+        """Give the leaves of an attribute in the order of which its cut has ranges."""
+        order = self.orders[attribute] if self.orders else None
+        return np.arange(self.shape[attribute]) if order is None else np.asarray(order, np.int64)
 
     def part_of(self, attribute: int) -> Indices:
         """Give for each leaf of an attribute the part that holds it."""
         cut = self.cuts[attribute]
-        return np.repeat(np.arange(len(cut) - 1), np.diff(cut))
+        parts = np.empty(cut[-1], np.int64)
+        parts[self.order_of(attribute)] = np.repeat(np.arange(len(cut) - 1), np.diff(cut))
+        return parts
 
     def locate(self, columns: Sequence[Codes]) -> Indices:
         """Give each row's region: the parts of its codes read as the digits of one number."""

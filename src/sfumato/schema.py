@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -138,8 +139,21 @@ class Schema(BaseModel):
             else one
             for other, one in self.attributes.items()
         }
+        return self._with_attributes(kinds)
+
+    def only(self, names: Collection[str]) -> Schema:
+        """Keep some attributes, in the schema's order: the others are neither read nor published."""
+        for name in names:
+            if name not in self.attributes or isinstance(self.attributes[name], Identifier):
+                raise SchemaError(
+                    f"attribute ({name[:40]}) must be one of the schema that can be published",
+                    f"It has {', '.join([*self.predictors, *filter(None, [self.target])][:20])}.",
+                )
+        return self._with_attributes({name: column for name, column in self.attributes.items() if name in names})
+
+    def _with_attributes(self, attributes: dict[str, Column]) -> Schema:
         facts = {field: getattr(self, field) for field in type(self).model_fields}
-        return Schema(**(facts | {"attributes": kinds}))
+        return Schema(**(facts | {"attributes": attributes}))
 
     def _choices(self) -> str:
         names = [

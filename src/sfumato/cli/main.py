@@ -102,7 +102,7 @@ def _check_text(fit: holder.Fit) -> str:
     return "\n".join(lines)
 
 
-PUBLISHING = {"method", "epsilon", "as_published", "target", "out", "dry_run", "unsafe_seed"}
+PUBLISHING = {"method", "epsilon", "as_published", "attributes", "target", "out", "dry_run", "unsafe_seed"}
 """The options of publish that are not a method's parameters."""
 
 
@@ -116,6 +116,7 @@ PUBLISHING = {"method", "epsilon", "as_published", "target", "out", "dry_run", "
 @click.option(
     "--as-published", is_flag=True, help="Exactly the paper's method; only its --specializations and --score."
 )
+@click.option("--attributes", help="The attributes to publish, such as age,sex [default: all declared].")
 @click.option("--target", help="The class attribute [default: the schema's].")
 @schema_option
 @click.option("--ledger", type=click.Path(), help="The table's ledger [default: beside the data].")
@@ -129,6 +130,8 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     """Publish DATA: a CSV, Parquet or JSON-lines file, or `adult` for the bundled table."""
     source = find_data(data, schema_path)
     schema = source.schema()
+    if options["attributes"] is not None:
+        schema = schema.only([name.strip() for name in options["attributes"].split(",")])
     if options["target"]:
         schema = schema.with_target(options["target"])
     given = {key: value for key, value in options.items() if key not in PUBLISHING}
