@@ -142,6 +142,7 @@ def test_public_names() -> None:
         "DiffGen",
         "DiffMulti",
         "Estimate",
+        "Laplace",
         "Release",
         "Schema",
         "SfumatoError",

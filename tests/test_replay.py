@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay import Purse, Recorder, compare, domain_of, loss_of, run
-from sfumato import CDiffGen, DiffGen, DiffMulti, Schema
+from sfumato import CDiffGen, DiffGen, DiffMulti, Laplace, Schema
 from sfumato.counts.choices import Choices, Ways
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
@@ -42,6 +42,7 @@ VARIANTS = [
     DiffGen.as_published(specializations=3, score="gain"),
     CDiffGen(specializations=3),
     CDiffGen(specializations="auto", workload="marginals"),
+    CDiffGen(specializations=3, workload="age < 22 and town = 'Here'"),
     CDiffGen(specializations=3, levels="equal"),
     CDiffGen(specializations=4, levels="leaves", leftover=False),
     CDiffGen.as_published(specializations=3),
@@ -55,6 +56,7 @@ VARIANTS = [
     DiffMulti.as_published(specializations=9),
     DiffMulti.as_published(specializations=9, score="ncp"),
     DiffMulti.as_published(specializations=9, score="discernibility"),
+    Laplace(),
 ]
 
 rows = st.tuples(*(st.integers(0, size - 1) for size in SIZES))

@@ -8,7 +8,7 @@ from sfumato import datasets
 from sfumato.account import Account
 from sfumato.errors import SfumatoError
 from sfumato.holder import check, draft
-from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti
+from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, Laplace
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
 from sfumato.schema import Schema
@@ -23,6 +23,7 @@ __all__ = [
     "DiffGen",
     "DiffMulti",
     "Estimate",
+    "Laplace",
     "Release",
     "Schema",
     "SfumatoError",

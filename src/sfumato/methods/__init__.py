@@ -6,9 +6,10 @@ from sfumato.methods.base import Draft, Method
 from sfumato.methods.cdiffgen import CDiffGen
 from sfumato.methods.diffgen import DiffGen
 from sfumato.methods.diffmulti import DiffMulti
+from sfumato.methods.laplace import Laplace
 
-METHODS: dict[str, type[DiffGen] | type[CDiffGen] | type[DiffMulti]] = {
-    method.name: method for method in (DiffGen, CDiffGen, DiffMulti)
+METHODS: dict[str, type[DiffGen] | type[CDiffGen] | type[DiffMulti] | type[Laplace]] = {
+    method.name: method for method in (DiffGen, CDiffGen, DiffMulti, Laplace)
 }
 
-__all__ = ["METHODS", "CDiffGen", "DiffGen", "DiffMulti", "Draft", "Method"]
+__all__ = ["METHODS", "CDiffGen", "DiffGen", "DiffMulti", "Draft", "Laplace", "Method"]
