@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench-diffgen bench-diffmulti bench-queries bench-speed docs clean
+.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-queries bench-speed docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,9 @@ test: $(VENV)/.dev
 
 bench-diffgen: $(VENV)/.dev
 	$(BIN)/python benchmarks/diffgen.py
+
+bench-cdiffgen: $(VENV)/.dev
+	$(BIN)/python benchmarks/cdiffgen.py
 
 bench-diffmulti: $(VENV)/.dev
 	$(BIN)/python benchmarks/diffmulti.py
