@@ -17,12 +17,13 @@ from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
 from specializing import EPSILONS, Settings, classification
 
+CLAMPED = partial(accuracy, how="clamp")
 SETTINGS: Settings = {
-    "paper, max": (DiffGen.as_published, "clamp"),
-    "paper, gain": (partial(DiffGen.as_published, score="gain"), "clamp"),
-    "ours, max": (partial(DiffGen, score="max", choice="separate", margins=Fraction(0)), "projection"),
-    "ours, weighted": (partial(DiffGen, score="weighted-gain", rows=100_000), "projection"),
-    "ours (defaults)": (DiffGen, "projection"),
+    "paper, max": (DiffGen.as_published, CLAMPED),
+    "paper, gain": (partial(DiffGen.as_published, score="gain"), CLAMPED),
+    "ours, max": (partial(DiffGen, score="max", choice="separate", margins=Fraction(0)), accuracy),
+    "ours, weighted": (partial(DiffGen, score="weighted-gain", rows=100_000), accuracy),
+    "ours (defaults)": (DiffGen, accuracy),
 }
 """The paper's method; our mechanisms (permute-and-flip, the monotone factor, the leftover and the projection) without
 margins, as in the paper; the count-weighted gain; and our defaults, margins included.

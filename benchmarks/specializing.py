@@ -11,44 +11,43 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from protocol import mean_of, splits
-from sfumato import Account, datasets
-from sfumato.evaluate.classification import accuracy
+from sfumato import Account, Release, datasets
+from sfumato.evaluate.classification import Codes
 from sfumato.methods import Method
-from sfumato.release.projection import Nonnegative
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 STEPS = (4, 7, 10, 13, 16)
 
-Setting = tuple[Callable[..., Method], Nonnegative]
-"""What makes a method, given h, and how its counts are made non-negative."""
+Setting = tuple[Callable[..., Method], Callable[[Release, Codes], float]]
+"""What makes a method, given h, and what accuracy its release has on test rows."""
 Settings = Mapping[str, Setting]
-Task = tuple[Callable[..., Method], Nonnegative, str, int]
+Task = tuple[Callable[..., Method], Callable[[Release, Codes], float], str, int]
 
 
 def accuracies(task: Task) -> list[list[float]]:
     """Give the accuracy in per cent for each h and each run."""
-    make, how, epsilon, runs = task
+    make, measure, epsilon, runs = task
     found: list[list[float]] = [[] for _ in STEPS]
     for run in range(runs):
         train, test = splits(run)
         account = Account("unused.ledger", datasets.adult().schema)
         for column, h in zip(found, STEPS, strict=True):
             release = account.publish(train, make(specializations=h), epsilon, unsafe_seed=10_000 + run)
-            column.append(100 * accuracy(release, test, how))
+            column.append(100 * measure(release, test))
     return found
 
 
 def classification(settings: Settings, runs: int) -> None:
     """Print accuracy by setting, epsilon and h."""
-    print(f"Classification accuracy on Adult in %, {runs} runs, entropy tree on generalized groups (standard error)")
-    print(f"{'':20} {'epsilon':>7} " + " ".join(f"{'h=' + str(h):>13}" for h in STEPS) + "   best")
+    print(f"Classification accuracy on Adult in %, {runs} runs (standard error)")
+    print(f"{'':24} {'epsilon':>7} " + " ".join(f"{'h=' + str(h):>13}" for h in STEPS) + "   best")
     named = [(name, epsilon) for name in settings for epsilon in EPSILONS]
     tasks = [(*settings[name], epsilon, runs) for name, epsilon in named]
     with ProcessPoolExecutor() as pool:
         for (name, epsilon), found in zip(named, pool.map(accuracies, tasks), strict=True):
             best = max(float(np.mean(column)) for column in found)
             print(
-                f"{name:20} {epsilon:>7} " + " ".join(f"{mean_of(column):>13}" for column in found),
+                f"{name:24} {epsilon:>7} " + " ".join(f"{mean_of(column):>13}" for column in found),
                 f"{best:6.2f}",
                 flush=True,
             )

@@ -27,6 +27,7 @@ from sfumato import Release
 from sfumato.errors import ReleaseError
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import NodeCounts, Noisy
+from sfumato.release.class_shares import class_shares
 from sfumato.release.estimates import Estimates
 from sfumato.release.regions import regions_of, sides_of
 from sfumato.tree import Tree
@@ -249,19 +250,17 @@ def test_codes_and_values_are_the_same_sample(release: Release) -> None:
 
 
 @given(tree_releases())
-def test_a_row_gets_the_majority_of_the_nearest_ancestor_that_has_one(release: Release) -> None:
-    tree, nodes = release.partition, release.estimates.nodes.values
+def test_a_row_gets_the_class_of_the_largest_share_in_its_region(release: Release) -> None:
+    tree = release.partition
     rows = np.array(list(itertools.product(*map(range, BOXES.shape))), np.uint8)
-    expected = []
-    for node in tree.locate(list(rows.T)).tolist():
-        while node > 0 and (nodes[node].max() <= 0 or nodes[node, 0] == nodes[node, 1]):
-            node = int(tree.parents[node])
-        expected.append(int(nodes[node, 1] > nodes[node, 0]))
+    shares = class_shares(release.estimates.nodes, tree.parents)[tree.locate(list(rows.T))]
     found = release.classify_codes(dict(zip(BOXES.predictors, rows.T, strict=True)))
-    assert found.tolist() == expected
+    assert found.tolist() == np.argmax(shares, axis=1).tolist()
 
 
-def test_a_tie_or_nobody_follows_the_parent() -> None:
-    release = release_over(handmade_tree(), [[40, 10], [7, 7], [-3, -1]])
+def test_a_tie_or_nobody_follows_those_above() -> None:
+    release = release_over(handmade_tree(), [[400, 100], [7, 7], [-3, -1]])
     rows = {"a": np.array([0, 3, 3]), "b": np.array([0, 0, 2]), "c": np.zeros(3, int)}
+    assert release.classify_codes(rows).tolist() == [0, 0, 0]
+    release = release_over(handmade_tree(), [[400, 100], [70, 170], [-3, -1]])
     assert release.classify_codes(rows).tolist() == [0, 1, 1]

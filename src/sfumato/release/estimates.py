@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sfumato.consistency import Consistency, Consistent
 from sfumato.partition import Grid, Indices
 from sfumato.privacy.noisy import NodeCounts, Noisy
+from sfumato.release.class_shares import class_shares
 from sfumato.release.cover import minimum_cover
 from sfumato.release.projection import Nonnegative, nonnegative, project, refuse_unknown
 from sfumato.tree import Partition, Tree
@@ -177,14 +178,8 @@ class TreeEstimates(Estimates):
         return self.tree.boxes_of(nodes).astype(np.int64), self.nodes.values[nodes]
 
     def majorities(self) -> Indices:
-        """Give the class of the largest estimate; a leaf with no people, or with a tie, follows its parent."""
-        largest = self.nodes.values.max(axis=1, keepdims=True)
-        undecided = (largest[:, 0] <= 0) | ((self.nodes.values == largest).sum(axis=1) > 1)
-        majorities = np.argmax(self.nodes.values, axis=1)
-        for level in self.nodes.passes.levels:
-            followers = level.nodes[undecided[level.nodes]]
-            majorities[followers] = majorities[self.tree.parents[followers]]
-        return np.asarray(majorities[self.tree.leaves])
+        """Give the class of the largest share, where a leaf's counts differ from its parent's beyond the noise."""
+        return np.asarray(np.argmax(class_shares(self.nodes, self.tree.parents)[self.tree.leaves], axis=1))
 
 
 def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts], consistency: Consistency) -> Consistent:
