@@ -8,12 +8,15 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handmade import BOXES, PEOPLE, release_of
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.io import encode, open_table
 from sfumato.release.projection import nonnegative
+from sfumato.release.synthesis import draw_cells
 
 
 def test_samples_lie_in_the_domain(people: Release) -> None:
@@ -114,3 +117,19 @@ def test_no_people_can_still_be_sampled() -> None:
     nobody = release_of(BOXES, None, np.array([-4, -2]))
     assert nobody.sample().num_rows == 0
     assert nobody.sample(10).num_rows == 10
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(0, 200), st.integers(0, 2**32))
+def test_every_cell_is_drawn_as_often_as_expected_rounded_up_or_down(weights: list[int], size: int, seed: int) -> None:
+    drawn = draw_cells(np.array(weights), size, np.random.default_rng(seed))
+    found = np.bincount(drawn, minlength=len(weights))
+    shares = np.array(weights) if any(weights) else np.ones(len(weights))
+    expected = size * shares / shares.sum()
+    assert len(drawn) == size
+    assert (np.abs(found - expected) < 1 + 1e-9).all()
+    assert not found[shares == 0].any()
+
+
+def test_cells_are_drawn_in_no_order() -> None:
+    drawn = draw_cells(np.ones(1000), 1000, np.random.default_rng(1))
+    assert abs(np.corrcoef(drawn, np.arange(1000))[0, 1]) < 0.2
