@@ -1,0 +1,107 @@
+"""What noisy counts of single cells add to what is known of their groups.
+
+A group's people are spread over its cells by a guess, x_c people expected in cell c. A cell's own noisy count is far
+less certain than its group's, yet says something: together they give the posterior mean of the cell's count.
+Post-processing of released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.privacy.noisy import variance_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LEAST_EXPECTED = 1e-6
+"""Fewer people than this are expected nowhere: no cell is ruled out before it is looked at."""
+SHAPES = (0.02, 100.0)
+"""How far cells may depart from what is expected of them, as shapes of gamma distributions: wild, and hardly."""
+EXPECTED_NODES = 64
+COUNT_NODES = 192
+"""The posterior is worked out for so many expectations and noisy counts; those between are interpolated."""
+REACH = 32
+"""Noise beyond so many times its scale has a probability below 1e-13."""
+STEPS = 4096
+"""Counts are tried one by one, or in even steps where noise reaches farther than this."""
+ROUNDS = 8
+
+
+def refined(noisy: Integers, rate: Fraction, expected: Floats) -> Floats:
+    """Give the posterior mean of each cell's count, from its noisy count at a rate and what its group expects of it."""
+    guess = np.maximum(expected, LEAST_EXPECTED)
+    table = Posterior.of(dispersion(noisy, rate, guess), float(rate), guess, noisy)
+    return table.at(noisy, guess)
+
+
+def dispersion(noisy: Integers, rate: Fraction, expected: Floats) -> float:
+    """Estimate the shape a of the gamma distribution, of mean 1, by which cells depart from what is expected of them.
+
+    Given x, a count is Poisson of mean x g with g from gamma(a), so it has variance x + x^2 / a; the noise adds v.
+    So 1 / a is the mean of ((y - x)^2 - v - x) / x^2, weighted by the inverse of its variance, which is
+    about 2 ((v + x + x^2 / a) / x^2)^2; a few rounds settle the a in it.
+    """
+    noise = variance_of(rate)
+    beyond = (noisy - expected) ** 2 - noise - expected
+    squared = expected**2
+    inverse = 1.0
+    for _ in range(ROUNDS):
+        weights = (squared / (noise + expected + inverse * squared)) ** 2
+        found = float((weights * beyond / squared).sum() / weights.sum())
+        inverse = min(max(found, 1 / SHAPES[1]), 1 / SHAPES[0])
+    return 1 / inverse
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior means of counts on a grid of expectations and noisy counts."""
+
+    expected: Floats
+    """increasing logarithms of expectations"""
+    counts: Floats
+    """increasing noisy counts from 0 on: below, the noise decides nothing, since it has the shape of exp(-rate k)"""
+    means: Floats
+    """expectations x counts: what to add to the noisy count"""
+
+    @classmethod
+    def of(cls, shape: float, rate: float, expected: Floats, noisy: Integers) -> Posterior:
+        """Work out the table for what occurs."""
+        logs = np.linspace(np.log(expected.min()), np.log(expected.max()) + 1e-9, EXPECTED_NODES)
+        highest = max(float(noisy.max()), 1.0)
+        counts = np.unique(np.concatenate([[0.0], np.geomspace(1.0, highest, COUNT_NODES).round()]))
+        means = np.stack([_means(shape, rate, np.exp(logs), count) for count in counts], axis=1)
+        return cls(logs, counts, means - counts)
+
+    def at(self, noisy: Integers, expected: Floats) -> Floats:
+        """Give the means of cells, interpolated between the nodes."""
+        counts = np.maximum(noisy, 0).astype(np.float64)
+        row, above = _between(self.expected, np.log(expected))
+        column, right = _between(self.counts, counts)
+        low = self.means[row, column] * (1 - right) + self.means[row, column + 1] * right
+        high = self.means[row + 1, column] * (1 - right) + self.means[row + 1, column + 1] * right
+        return np.maximum(counts + low * (1 - above) + high * above, 0.0)
+
+
+def _between(nodes: Floats, at: Floats) -> tuple[Integers, Floats]:
+    """Find the node before each place, and how far it is to the next."""
+    before = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, len(nodes) - 2)
+    return before, np.clip((at - nodes[before]) / (nodes[before + 1] - nodes[before]), 0.0, 1.0)
+
+
+def _means(shape: float, rate: float, expected: Floats, count: float) -> Floats:
+    """Give the posterior means for one noisy count: counts k weighted by the prior, which is negative binomial (a
+    Poisson of a gamma), proportional to Gamma(k + a) / k! (x / (a + x))^k, and by the noise exp(-rate |count - k|).
+    """
+    reach = REACH / rate + 8 * np.sqrt(expected.max() + expected.max() ** 2 / shape)
+    tried = np.unique(np.linspace(max(count - reach, 0.0), count + reach, STEPS).round())
+    ways = np.array([math.lgamma(k + shape) - math.lgamma(k + 1) for k in tried.tolist()])
+    prior = ways + tried * np.log(expected / (shape + expected))[:, None]
+    logs = prior - rate * np.abs(tried - count)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * np.gradient(tried)
+    return np.asarray(weights @ tried / weights.sum(axis=1))
