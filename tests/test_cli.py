@@ -170,6 +170,7 @@ COMMANDS = {
     "publish": publish()[1:],
     "inspect": ["release"],
     "query": ["release", "age < 30"],
+    "sql": ["release", "select count(*) from release"],
     "sample": ["release", "--rows", "5", "--out", "sample.csv"],
     "records": ["release", "--out", "records.csv"],
     "schema": [],

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
-from sfumato import METHODS, Schema
+from handmade import release_of
+from sfumato import METHODS, Schema, datasets
 from sfumato.cli.reference import reference
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +36,11 @@ def test_the_schema_example_is_a_schema() -> None:
     schema = Schema.loads(example)
     assert set(yaml.safe_load(example)["attributes"]) == set(schema.attributes)
     assert Schema.loads(schema.dump()) == schema
+
+
+@pytest.mark.parametrize("example", blocks("docs/sql.md", "sql"))
+def test_the_sql_examples_run(adult: datasets.Dataset, example: str) -> None:
+    assert release_of(adult.schema, None, np.array([300, 100])).sql(example).num_rows > 1
 
 
 def test_the_command_reference_is_up_to_date() -> None:

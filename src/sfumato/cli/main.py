@@ -14,7 +14,7 @@ from sfumato.account import Account
 from sfumato.cli.account import account
 from sfumato.cli.data import find_data
 from sfumato.cli.methods import make_method, method_options
-from sfumato.cli.recipients import inspect, query, records, sample
+from sfumato.cli.recipients import inspect, query, records, sample, sql
 from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy
 from sfumato.errors import MethodError
@@ -180,5 +180,5 @@ def json_schema(show: Show) -> None:
     show.result(Schema.model_json_schema(), text)
 
 
-for command in (inspect, query, sample, records, account, taxonomy):
+for command in (inspect, query, sql, sample, records, account, taxonomy):
     main.add_command(command)

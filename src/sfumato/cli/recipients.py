@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from sfumato.storage import staged_file
 
 MOST_SHOWN = 20
 """More groups than this are counted and not shown."""
+MOST_ANSWERS = 100
+"""More rows of an answer than this are counted and not shown."""
 
 release_argument = click.argument("release", type=click.Path())
 out_option = click.option("--out", type=click.Path(), required=True, help="The .csv or .parquet file to write.")
@@ -97,6 +100,32 @@ def _groups_text(groups: pa.Table) -> str:
 
 @click.command()
 @release_argument
+@click.argument("question", metavar="SELECT")
+@click.option("--out", type=click.Path(), help="The .csv or .parquet file to write [default: show the result].")
+@reporting
+def sql(release: str, question: str, out: str | None, show: Show) -> None:
+    """Answer a SELECT over the table `release` with estimates.
+
+    For example "select sex, count(*), avg(age) from release group by sex".
+    """
+    answers = Release.load(release).sql(question)
+    if out:
+        _write(answers, out, show)
+        return
+    rows = list(zip(*(column.to_pylist() for column in answers.columns), strict=True))
+    show.result({"columns": answers.column_names, "rows": rows}, _answers_text(rows, answers.column_names))
+
+
+def _answers_text(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> str:
+    """Show the first rows of an answer, numbers flush right."""
+    numbers = [place for place in range(len(names)) if any(isinstance(row[place], int | float) for row in rows)]
+    shown = [[f"{value:,.1f}" if isinstance(value, float) else value for value in row] for row in rows[:MOST_ANSWERS]]
+    more = f"\n... and {len(rows) - MOST_ANSWERS:,} more; --out writes all" if len(rows) > MOST_ANSWERS else ""
+    return table(shown, names, numbers) + more
+
+
+@click.command()
+@release_argument
 @click.option("--rows", type=click.IntRange(min=0, max=10**9), help="How many [default: the noisy total].")
 @click.option(
     "--seed", type=click.IntRange(min=0), help="Draw the same records again. Safe: the release is already public."
@@ -124,10 +153,17 @@ def _write(rows: pa.Table, out: str, show: Show) -> None:
         raise ReleaseError(f"out ({out}) must end in .csv or .parquet", "Name the file accordingly.")
     with staged_file(out) as staging:
         if out.endswith(".csv"):
-            pa.csv.write_csv(_plain_text(rows), staging)
+            _write_csv(rows, staging)
         else:
             pa.parquet.write_table(rows, staging, compression="zstd")
     show.result({"out": out, "rows": rows.num_rows}, f"wrote {rows.num_rows:,} rows to {out}")
+
+
+def _write_csv(rows: pa.Table, path: Path) -> None:
+    try:
+        pa.csv.write_csv(_plain_text(rows), path)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ReleaseError("a CSV file must have plain columns, and some are lists", "Write .parquet.") from None
 
 
 def _plain_text(rows: pa.Table) -> pa.Table:

@@ -26,6 +26,8 @@ from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.answers import Cover, Estimate, estimate, wholly_covered
+from sfumato.release.cell_columns import CellColumn, cell_columns, cell_table, refuse_too_many
+from sfumato.release.cells import Axis, cell_estimates
 from sfumato.release.estimates import Estimates
 from sfumato.release.folder import Contents, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
@@ -33,6 +35,7 @@ from sfumato.release.projection import Nonnegative
 from sfumato.release.records import Frame, as_frame, count_names, record_batches
 from sfumato.release.regions import Sides, regions_of, sides_of
 from sfumato.release.spread import Spread
+from sfumato.release.sql import answer
 from sfumato.release.synthesis import draw_cells, draw_leaves, values
 from sfumato.schema import Schema
 from sfumato.storage import staged_folder
@@ -132,6 +135,27 @@ class Release:
                     f"weights of {name[:40]} must be one for each leaf of an attribute of this release",
                     f"It has {', '.join(list(leaves)[:20])}.",
                 )
+
+    def sql(self, query: str, frame: Frame = "arrow") -> Any:
+        """Answer a SELECT over the relation `release` with estimates, such as `select sex, count(*) from release where
+        age >= 40 group by sex`.
+        """
+        columns = cell_columns(self.schema)
+        table = answer(query, self.schema, columns, lambda names: self._cells(names, columns))
+        return as_frame(table, frame)
+
+    def _cells(self, names: set[str], columns: Mapping[str, CellColumn]) -> pa.Table:
+        """Give every combination of leaves of some attributes, with its estimate; everybody is of one nameless class
+        where the class is not asked for.
+        """
+        refuse_too_many(self.schema, names)
+        asked = [at for at, name in enumerate(self.schema.predictors) if name in names]
+        asked.sort(key=lambda at: len(self.sides[at].ranges))
+        axes = [Axis.of(self.sides[at], self._spreads[at], self.groups) for at in asked]
+        target = self.schema.target if self.schema.target in names else None
+        counts = self.estimates.values if target else self.estimates.values.sum(axis=1, keepdims=True)
+        order = [*(list(self.schema.predictors)[at] for at in asked), target or ""]
+        return cell_table(cell_estimates(counts, axes), order, columns)
 
     def classify(self, table: Any) -> NDArray[np.str_]:
         """Give the class that is most frequent in the region of each row of a table: a path or a frame, with or

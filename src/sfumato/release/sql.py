@@ -1,0 +1,204 @@
+"""Answers to SQL about a release, computed by DuckDB over the estimates of cells.
+
+The relation `release` is made for each question, of the attributes that it mentions. DuckDB parses the question, says
+what it means on a relation without rows, and runs it; it can reach no files, no other tables and no extensions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from sfumato.attributes import Identifier
+from sfumato.errors import QueryError
+from sfumato.release.cell_columns import CellColumn
+from sfumato.release.weighing import (
+    RELEASE,
+    Node,
+    Weighing,
+    inner_queries,
+    named_columns,
+    reads_release,
+    refuse_other_relations,
+)
+from sfumato.schema import Schema
+
+LONGEST = 100_000
+EXAMPLE = "Write for example: select sex, count(*) from release where age >= 40 group by sex."
+LOCKS = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+}
+UNKNOWN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
+
+Cells = Callable[[set[str]], pa.Table]
+"""From the names of attributes to their cells, with a column for every one of `columns` that tells of them."""
+
+
+def answer(text: str, schema: Schema, columns: Mapping[str, CellColumn], cells: Cells) -> pa.Table:
+    """Answer a SELECT over `release`, counts being sums of estimates."""
+    try:
+        with duckdb.connect(config=LOCKS) as connection:
+            return _Desk(connection, schema, columns).answer(text, cells)
+    except RecursionError:
+        raise QueryError("the SQL must not be nested so deeply", "Use lists with IN, or several questions.") from None
+
+
+class _Desk:
+    """A connection at which one question is read, checked and answered."""
+
+    def __init__(self, connection: Any, schema: Schema, columns: Mapping[str, CellColumn]) -> None:
+        self._connection, self._schema, self._columns = connection, schema, columns
+        self._attributes = {name.lower(): column.attribute for name, column in columns.items()}
+
+    def answer(self, text: str, cells: Cells) -> pa.Table:
+        try:
+            query, names, weighed = self._understand(text)
+        except (KeyError, TypeError, AttributeError):
+            raise QueryError(
+                f"DuckDB {duckdb.__version__} must write syntax as Sfumato knows it, and does not",
+                "Install DuckDB 2.0, or use count.",
+            ) from None
+        if reads_release(query):
+            mentioned = named_columns(query) & self._attributes.keys()
+            self._connection.register(RELEASE, cells({self._attributes[name] for name in mentioned}))
+        return self._attempt(lambda: _arrow(self._connection.sql(weighed)), query).rename_columns(names)
+
+    def _understand(self, text: str) -> tuple[Node, list[str], str]:
+        """Give a question's syntax, the names of its results, and how it is asked of cells."""
+        statement = self._read(text)
+        query = statement["node"]
+        refuse_other_relations(query)
+        names = self._names_of_results(statement)
+        weighing = Weighing(_aggregates(), self._attributes.keys(), self._expression)
+        return query, names, self._text(statement | {"node": weighing.weigh(query)})
+
+    def _read(self, text: str) -> Node:
+        """Parse one SELECT."""
+        if len(text) > LONGEST:
+            raise QueryError(f"the SQL must be at most {LONGEST:,} characters long", "Ask several shorter questions.")
+        if re.search("[\0\ud800-\udfff]", text):
+            raise QueryError("the SQL must be readable text", "Write it as UTF-8.")
+        parsed = self._parsed(text)
+        if parsed["error"]:
+            raise _unreadable(parsed, text)
+        if len(parsed["statements"]) != 1:
+            told = "several statements" if parsed["statements"] else "empty"
+            raise QueryError(f"the SQL must be one SELECT, and is {told}", EXAMPLE)
+        statement: Node = parsed["statements"][0]
+        return statement
+
+    def _parsed(self, text: str) -> Node:
+        parsed: Node = json.loads(self._value("SELECT json_serialize_sql(?::VARCHAR)", text))
+        return parsed
+
+    def _expression(self, text: str) -> Node:
+        """Parse one expression."""
+        expression: Node = self._parsed(f"SELECT {text}")["statements"][0]["node"]["select_list"][0]
+        return expression
+
+    def _text(self, statement: Node) -> str:
+        """Write a statement as SQL again."""
+        plain = json.dumps({"error": False, "statements": [statement]})
+        return str(self._value("SELECT json_deserialize_sql(?::JSON)", plain))
+
+    def _value(self, sql: str, parameter: str) -> Any:
+        return self._connection.execute(sql, [parameter]).fetchall()[0][0]
+
+    def _names_of_results(self, statement: Node) -> list[str]:
+        """Let DuckDB understand a question over no cells, and each of its subqueries alone; give its columns' names.
+
+        An aggregate in a subquery that is about columns from outside it would belong to the select outside.
+        """
+        query = statement["node"]
+        empty = pa.table({name: column.values.slice(0, 0) for name, column in self._columns.items()})
+        self._connection.register(RELEASE, empty)
+        described = self._attempt(lambda: self._describe(statement), query)
+        try:
+            for inner in inner_queries(query):
+                self._describe(statement | {"node": inner})
+        except duckdb.Error:
+            raise QueryError(
+                "a subquery must stand by itself, without columns of the select around it", "Join it instead."
+            ) from None
+        self._connection.unregister(RELEASE)
+        return _distinct(str(name) for name, *_ in described)
+
+    def _describe(self, statement: Node) -> list[tuple[Any, ...]]:
+        described: list[tuple[Any, ...]] = self._connection.execute(f"DESCRIBE {self._text(statement)}").fetchall()
+        return described
+
+    def _attempt(self, action: Callable[[], Any], query: Node) -> Any:
+        """Do something with a question, or say why it cannot be answered."""
+        try:
+            return action()
+        except duckdb.Error as error:
+            raise self._failure(str(error), query) from None
+
+    def _failure(self, told: str, query: Node) -> QueryError:
+        known = f"It has {', '.join(list(self._columns)[:20])}."
+        dropped = [name for name, column in self._schema.attributes.items() if isinstance(column, Identifier)]
+        asked = [name for name in dropped if name.lower() in named_columns(query)]
+        unknown = UNKNOWN.search(told)
+        if unknown and asked:
+            return QueryError(f"attribute {asked[0][:40]} was dropped as an identifier", known)
+        if unknown and "(" in told[slice(*unknown.span())]:
+            return QueryError("what is computed must have a name to be referred to", "Name it with AS.")
+        if unknown:
+            return QueryError(f"column {(unknown[1] or unknown[2])[:40]} is not in this release", known)
+        says = told.splitlines()[0].partition(": ")[2].rstrip(".!")[:200]
+        return QueryError(f"the SQL must have a meaning for DuckDB, which says: {says}", EXAMPLE)
+
+
+def _unreadable(parsed: Node, text: str) -> QueryError:
+    """Say where a question cannot be parsed, or that it is no SELECT."""
+    if parsed.get("error_type") != "parser":
+        return QueryError("the SQL must be one SELECT, and is something else", EXAMPLE)
+    if not str(parsed.get("position", "")).isdigit():
+        return QueryError("the SQL must be well-formed", EXAMPLE)
+    at = int(parsed["position"])
+    rest = text.encode()[at : at + 20].decode(errors="ignore")
+    where = len(text.encode()[:at].decode(errors="ignore")) + 1
+    return QueryError(f"the SQL must be well-formed at character {where} (at {rest or 'its end'!r})", EXAMPLE)
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """Number the names that come again."""
+    found: list[str] = []
+    for name in names:
+        again = (f"{name}_{number}" for number in itertools.count(1))
+        found.append(next(other for other in itertools.chain([name], again) if other not in found))
+    return found
+
+
+@cache
+def _aggregates() -> frozenset[str]:
+    """Ask DuckDB which functions aggregate, also those that are written in terms of others."""
+    with duckdb.connect(config=LOCKS) as connection:
+        functions = connection.execute(
+            "SELECT DISTINCT function_name, function_type, macro_definition FROM duckdb_functions()"
+        ).fetchall()
+    found = {name for name, kind, _ in functions if kind == "aggregate"}
+    macros = [(name, definition) for name, _, definition in functions if definition]
+    while True:
+        calls = re.compile(rf"\b({'|'.join(map(re.escape, sorted(found)))})\(")
+        more = {name for name, definition in macros if calls.search(definition)} - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _arrow(relation: Any) -> pa.Table:
+    """Give a relation as Arrow; the method has another name before DuckDB 2."""
+    table = (getattr(relation, "to_arrow_table", None) or relation.arrow)()
+    return table if isinstance(table, pa.Table) else table.read_all()
