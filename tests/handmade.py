@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
+from margins_by_hand import CLEAR, assert_same_margin, margins_of, people_by_hand
 from sfumato import Release, Schema
 from sfumato.partition import Grid
 from sfumato.privacy.budget import Debit
@@ -46,11 +47,11 @@ def release_of(
     schema: Schema = PEOPLE,
     cuts: tuple[tuple[int, ...], ...] | None = CUTS,
     counts: np.ndarray | None = None,
-    margins: Mapping[int, np.ndarray] | None = None,
+    margins: Mapping[int, np.ndarray | Margin] | None = None,
     *,
     secure: bool = True,
 ) -> Release:
-    """Build a release by hand; without counts each cell has its own."""
+    """Build a release by hand; without counts each cell has its own; a margin given as numbers is beyond doubt."""
     grid = Grid.whole(schema.shape) if cuts is None else Grid(cuts)
     shape = (grid.regions, len(schema.classes))
     given_counts = np.arange(math.prod(shape)).reshape(shape) - 3 if counts is None else counts.reshape(shape)
@@ -58,7 +59,10 @@ def release_of(
         schema,
         grid,
         Noisy.even(given_counts.astype(np.int64), Fraction(1, 2)),
-        {attribute: Margin(margin, Fraction(1, 10)) for attribute, margin in (margins or {}).items()},
+        {
+            attribute: margin if isinstance(margin, Margin) else Margin.flat(margin, CLEAR)
+            for attribute, margin in (margins or {}).items()
+        },
         manifest_of(schema, given_counts.size, secure=secure),
     )
 
@@ -81,7 +85,7 @@ def box_releases(draw: st.DrawFn) -> Release:
     grid = draw(st.tuples(*map(cuts, BOXES.shape)))
     size = math.prod(len(cut) - 1 for cut in grid) * 2
     counts = draw(st.lists(st.integers(-50, 1000), min_size=size, max_size=size))
-    margins = {at: draw(margins_of(leaves)).counts for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
+    margins = {at: draw(margins_of(leaves)) for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
     return release_of(BOXES, grid, np.array(counts), margins)
 
 
@@ -104,11 +108,6 @@ def tree_releases(draw: st.DrawFn) -> Release:
     return Release(BOXES, tree, draw(noisy(tree.regions)), margins, manifest_of(BOXES, 2 * tree.regions), earlier)
 
 
-def margins_of(leaves: int) -> st.SearchStrategy[Margin]:
-    counts = st.lists(st.integers(-5, 50), min_size=leaves, max_size=leaves)
-    return counts.map(lambda one: Margin(np.array(one, np.int64), Fraction(1, 10)))
-
-
 # Answers by hand.
 
 RANGES = st.fixed_dictionaries(
@@ -129,17 +128,11 @@ def ranges_by_hand(release: Release) -> list[list[list[int]]]:
 
 
 def mass_by_hand(release: Release, attribute: int) -> np.ndarray:
-    """Make a margin non-negative, keeping its total, by bisection; without one, all leaves weigh the same."""
+    """Give each leaf a piece, and 2^40 pieces to all in proportion to their people; without a margin the piece only."""
     if attribute not in release.margins:
         return np.ones(release.schema.shape[attribute])
-    margin = release.margins[attribute].counts.astype(float)
-    total = max(margin.sum(), 0.0)
-    low, high = margin.min() - total, margin.max()
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.maximum(margin - middle, 0).sum() > total else (low, middle)
-    mass = np.maximum(margin - high, 0)
-    return np.where(mass < 1e-9, 0, mass)
+    people = people_by_hand(release.margins[attribute])
+    return np.rint(people / max(people.sum(), 1.0) * 2**40) + 1
 
 
 def weight_by_hand(release: Release, box: Mapping[str, tuple[int, int]]) -> np.ndarray:
@@ -152,7 +145,7 @@ def weight_by_hand(release: Release, box: Mapping[str, tuple[int, int]]) -> np.n
         inside = 1.0
         for attribute, (lo, hi) in enumerate(ranges):
             left, right = box.get(names[attribute], (lo, hi))
-            mass = masses[attribute][lo:hi] if masses[attribute][lo:hi].any() else np.ones(hi - lo)
+            mass = masses[attribute][lo:hi]
             inside *= mass[[left <= leaf < right for leaf in range(lo, hi)]].sum() / mass.sum()
         weights[region, lo_class:hi_class] = inside
     return weights
@@ -165,8 +158,7 @@ def assert_equal(one: Release, other: Release) -> None:
     assert_same_noisy(one.counts, other.counts)
     assert one.margins.keys() == other.margins.keys()
     for attribute, margin in one.margins.items():
-        assert margin.rate == other.margins[attribute].rate
-        assert np.array_equal(margin.counts, other.margins[attribute].counts)
+        assert_same_margin(margin, other.margins[attribute])
     assert one.consistency == other.consistency
     for bought, again in zip(one.earlier, other.earlier, strict=True):
         assert np.array_equal(bought.nodes, again.nodes)
@@ -204,7 +196,7 @@ def release_over(
         BOXES,
         tree,
         Noisy.even(np.array(counts, np.int64), rate),
-        {0: Margin(np.array([9, 3, -1, -2, 4, 0]), Fraction(1, 10))},
+        {0: Margin.flat(np.array([9, 3, -1, -2, 4, 0]), CLEAR)},
         manifest_of(BOXES, 2 * tree.regions),
         (NodeCounts(np.array(list(earlier), np.int64), bought),) if earlier else (),
     )

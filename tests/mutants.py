@@ -11,6 +11,7 @@ import pytest
 
 from sfumato.counts.charges import Charges
 from sfumato.counts.meter import Meter
+from sfumato.counts.tally import Cells
 from sfumato.privacy.budget import GRAIN
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -76,3 +77,24 @@ def the_most_is_the_median(patch: pytest.MonkeyPatch) -> None:
         return charges.common + int(np.median(charges.grains[charges.tree.leaves])) * GRAIN
 
     patch.setattr(Charges, "most", property(most))
+
+
+def groups_of_leaves_overlap(patch: pytest.MonkeyPatch) -> None:
+    """Let every group count the next one's records, too."""
+    real = Cells.read
+
+    def read(cells, counts):
+        found = real(cells, counts)
+        return found if cells.borders is None else found + np.roll(found, 1, axis=1)
+
+    patch.setattr(Cells, "read", read)
+
+
+def only_the_finest_level_of_a_margin_is_paid(patch: pytest.MonkeyPatch) -> None:
+    real = Meter._pay
+
+    def pay(meter, price, debit):
+        if not debit.label.startswith("margin in"):
+            real(meter, price, debit)
+
+    patch.setattr(Meter, "_pay", pay)

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from margins_by_hand import assert_same_margin
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import CountEngine, Domain
 from sfumato.methods.base import Draft, Method
@@ -146,7 +147,10 @@ def compare(
     assert same_partition(draft.partition, again.partition)
     assert draft.steps == again.steps
     assert np.array_equal(draft.counts.counts, again.counts.counts)
-    assert len(recorder.calls) == len(purse.debits)
+    assert draft.margins.keys() == again.margins.keys()
+    for attribute, margin in draft.margins.items():
+        assert_same_margin(margin, again.margins[attribute])
+    assert len(recorder.calls) == len(purse.debits), "a round has no debit of its own"
     lost = paid = Fraction(0)
     for debit, left, right in zip(purse.debits, recorder.calls, replayer.calls, strict=True):
         loss = loss_of(debit, left, right)

@@ -21,6 +21,7 @@ PUBLIC = {
     "partition",
     "tree",
     "consistency",
+    "halving",
     "coverage",
     "conditions",
 }
@@ -34,6 +35,7 @@ MAY_IMPORT = {
     "partition": {"errors"},
     "tree": {"partition"},
     "consistency": set(),
+    "halving": {"consistency"},
     "coverage": {"attributes"},
     "conditions": {"errors", "attributes", "coverage", "schema"},
     "privacy": PUBLIC | {"privacy"},

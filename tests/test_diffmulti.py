@@ -297,7 +297,7 @@ def test_parameters_that_make_no_sense_are_refused(given: dict, said: str) -> No
 def test_a_depth_that_the_budget_cannot_pay_for_is_refused(adult) -> None:
     with pytest.raises(BudgetError, match="choice 1 must be at least 1e-09, and is less"):
         DiffMulti(schedule="paper", depth=1000, margins=Fraction(0)).plan(adult.schema, Fraction(1, 10**6))
-    with pytest.raises(BudgetError, match="margin of age must be at least"):
+    with pytest.raises(BudgetError, match="margin in 8 parts of age must be at least"):
         DiffMulti().plan(adult.schema, Fraction(1, 10**6) / 1000)
 
 

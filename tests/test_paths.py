@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mutants
+from margins_by_hand import assert_same_margin
 from paths import NOWHERE, boxes_of, charged, paid_by_points, places_of, points_of, used
 from replay import Call, Purse, Recorder, Replayer, domain_of, loss_of, same_partition
 from sfumato import DiffMulti
@@ -149,8 +150,7 @@ def check_drafts(left: Draft, right: Draft) -> None:
         same_noisy(one.noisy, other.noisy)
     assert left.margins.keys() == right.margins.keys()
     for index, margin in left.margins.items():
-        assert np.array_equal(margin.counts, right.margins[index].counts)
-        assert margin.rate == right.margins[index].rate
+        assert_same_margin(margin, right.margins[index])
 
 
 def same_noisy(left: Noisy, right: Noisy) -> None:

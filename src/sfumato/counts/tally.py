@@ -144,20 +144,34 @@ class CountEngine(Protocol):
 class Cells:
     """A reading of a tally in which every record counts in at most one cell, so one record moves one count by 1.
 
-    The cells are place x class, or places alone, or place x leaf of an attribute, whatever the class.
+    The cells are place x class, or places alone, or place x leaf of an attribute, whatever the class; or, between
+    borders, place x group of neighbouring leaves.
     """
 
     tally: Tally
     by: Literal["class", "place"] | int = "class"
+    borders: Integers | None = None
+    """where groups of leaves begin, and the end; they cover every leaf once"""
 
     def __post_init__(self) -> None:
-        """Refuse to read what the tally does not count."""
+        """Refuse to read what the tally does not count, or a leaf twice; keep the borders as they are now."""
         if isinstance(self.by, int) and self.by not in self.tally.attributes:
             raise PrivacyError("cells must be of an attribute that the tally counts", BLAME)
+        if self.borders is not None:
+            object.__setattr__(self, "borders", frozen(self.borders))
+            if not (isinstance(self.by, int) and self._divides(self.borders, self.tally.leaves(self.by))):
+                raise PrivacyError("borders must divide an attribute's leaves into groups", BLAME)
+
+    @staticmethod
+    def _divides(borders: Integers, leaves: int) -> bool:
+        ends = borders.ndim == 1 and len(borders) > 1 and (borders[0], borders[-1]) == (0, leaves)
+        return ends and bool((np.diff(borders) > 0).all())
 
     @property
     def shape(self) -> tuple[int, int]:
         """Give the shape of the answer, from the schema alone."""
+        if self.borders is not None:
+            return self.tally.places, len(self.borders) - 1
         if isinstance(self.by, int):
             return self.tally.places, self.tally.leaves(self.by)
         return self.tally.places, self.tally.classes if self.by == "class" else 1
@@ -165,7 +179,8 @@ class Cells:
     def read(self, counts: Counts) -> Integers:
         """Take the cells from an engine's answer, zeros present."""
         if isinstance(self.by, int):
-            return np.asarray(counts.by_leaf[self.by].dense(self.tally.places).sum(axis=2))
+            leaves = counts.by_leaf[self.by].dense(self.tally.places).sum(axis=2)
+            return leaves if self.borders is None else np.add.reduceat(leaves, self.borders[:-1], axis=1)
         return counts.by_place if self.by == "class" else counts.by_place.sum(axis=1, keepdims=True)
 
 

@@ -12,13 +12,39 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.halving import height, parts
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The noisy counts of all parts at one depth of an attribute's halving, in the whole table, with the same noise."""
+
+    depth: int
+    counts: NDArray[np.int64]
+    rate: Fraction
+
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """The noisy counts of an attribute's leaves in the whole table, all with the same noise."""
+    """What was bought about the leaves of one attribute: levels of their halving, the coarsest first, the last one the
+    leaves themselves.
+    """
 
-    counts: NDArray[np.int64]
-    rate: Fraction
+    leaves: int
+    levels: tuple[Groups, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse levels that are not those of these leaves."""
+        depths = [groups.depth for groups in self.levels]
+        if depths != sorted({*depths, height(self.leaves)}) or depths[0] < 0 or depths[-1] > height(self.leaves):
+            raise ValueError("levels must become finer and end with the leaves")
+        if any(groups.counts.shape != (parts(self.leaves, groups.depth),) for groups in self.levels):
+            raise ValueError("a level must have a count for each of its parts")
+
+    @classmethod
+    def flat(cls, counts: NDArray[np.int64], rate: Fraction) -> Margin:
+        """Give a margin of which only the leaves were measured."""
+        return cls(len(counts), (Groups(height(len(counts)), counts, rate),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +64,9 @@ class Noisy:
         """Give counts that all have the same noise."""
         return cls(counts, (rate,), np.zeros(len(counts), np.int64))
 
-    def margin(self) -> Margin:
-        """Give the counts of the only place, whose cells are the leaves of an attribute."""
-        return Margin(self.counts[0], self.rates[0])
+    def groups(self, depth: int) -> Groups:
+        """Give the counts of the only place, whose cells are the parts of an attribute's leaves at a depth."""
+        return Groups(depth, self.counts[0], self.rates[0])
 
     @property
     def variances(self) -> NDArray[np.float64]:

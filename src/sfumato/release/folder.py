@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,6 +20,8 @@ from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.manifest import AGAIN, Manifest
+from sfumato.release.margin_files import FILE as MARGINS_FILE
+from sfumato.release.margin_files import margin_rates, read_margins, write_margins
 from sfumato.release.reading import read_rate, whole_numbers
 from sfumato.release.records import count_names
 from sfumato.release.tree_files import read_consistency, read_tree, tree_geometry, write_tree
@@ -28,10 +29,10 @@ from sfumato.schema import Schema
 from sfumato.storage import give_room, reason_of, sha256
 from sfumato.tree import Partition, Tree
 
-GRID_FILES = {"records.parquet", "margins.parquet", "schema.json", "geometry.json"}
+GRID_FILES = {"records.parquet", MARGINS_FILE, "schema.json", "geometry.json"}
 FILES = {"grid": GRID_FILES, "tree": GRID_FILES | {"nodes.parquet", "counts.parquet", "earlier.parquet"}}
 BYTES_PER_CELL = 24
-BYTES_PER_LEAF = 64
+BYTES_PER_LEAF = 128
 
 Contents = tuple[Schema, Partition, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...], Consistency]
 
@@ -47,14 +48,14 @@ def write_release(staging: Path, contents: Contents, records: Iterator[pa.Record
     give_room(staging)
     try:
         _write_records(staging / "records.parquet", records)
-        _write_margins(staging / "margins.parquet", schema, margins)
+        write_margins(staging, schema, margins)
         _write_json(staging / "schema.json", schema.plain())
         if isinstance(partition, Tree):
             write_tree(staging, schema, partition, counts, earlier)
             geometry = tree_geometry(counts, earlier, consistency)
         else:
             geometry = _grid_geometry(schema, partition, counts)
-        _write_json(staging / "geometry.json", geometry | _margin_rates(schema, margins))
+        _write_json(staging / "geometry.json", geometry | margin_rates(schema, margins))
         sealed = manifest.with_files({path.name: sha256(path) for path in sorted(staging.iterdir())})
         (staging / "manifest.json").write_text(sealed.dump(), encoding="utf-8")
     except (OSError, pa.ArrowException) as error:
@@ -76,37 +77,12 @@ def _grid_geometry(schema: Schema, grid: Grid, counts: Noisy) -> dict[str, Any]:
     }
 
 
-def _margin_rates(schema: Schema, margins: Mapping[int, Margin]) -> dict[str, Any]:
-    names = list(schema.predictors)
-    return {"margins_epsilon": {names[attribute]: str(margin.rate) for attribute, margin in margins.items()}}
-
-
 def _write_records(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     first = next(batches)
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)
-
-
-def _write_margins(path: Path, schema: Schema, margins: Mapping[int, Margin]) -> None:
-    names, columns = list(schema.predictors), list(schema.predictors.values())
-    fields = pa.schema(
-        [("attribute", pa.string()), ("leaf", pa.int64()), ("value", pa.string()), ("noisy_count", pa.int64())]
-    )
-    tables = [
-        pa.table(
-            [
-                pa.array([names[attribute]] * len(margin.counts)),
-                pa.array(np.arange(len(margin.counts))),
-                pa.array([columns[attribute].label(leaf, leaf + 1) for leaf in range(len(margin.counts))]),
-                pa.array(margin.counts),
-            ],
-            schema=fields,
-        )
-        for attribute, margin in margins.items()
-    ]
-    pq.write_table(pa.concat_tables([fields.empty_table(), *tables]), path, compression="zstd")
 
 
 def read_release(folder: str | Path) -> Contents:
@@ -151,7 +127,7 @@ def _read(place: Path, manifest: Manifest) -> Contents:
     partition, counts, earlier = (read_tree if kind == "tree" else _read_grid)(place, schema, geometry)
     if partition.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
-    margins = _read_margins(place, schema, geometry["margins_epsilon"])
+    margins = read_margins(place, schema, geometry)
     return schema, partition, counts, margins, manifest, earlier, read_consistency(geometry)
 
 
@@ -161,16 +137,3 @@ def _read_grid(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tupl
     noisy = whole_numbers(pq.read_table(place / "records.parquet", columns=[column])[column])
     counts = Noisy.even(noisy.reshape(grid.regions, len(schema.classes)), read_rate(geometry["counts_epsilon"]))
     return grid, counts, ()
-
-
-def _read_margins(place: Path, schema: Schema, epsilons: Mapping[str, str]) -> dict[int, Margin]:
-    table = pq.read_table(place / "margins.parquet", columns=["attribute", "noisy_count"])
-    owners, counts = np.asarray(table["attribute"].to_pylist(), object), whole_numbers(table["noisy_count"])
-    margins = {
-        attribute: Margin(counts[owners == name], read_rate(epsilons[name]))
-        for attribute, name in enumerate(schema.predictors)
-        if name in epsilons
-    }
-    if any(len(margin.counts) != schema.shape[attribute] for attribute, margin in margins.items()):
-        raise ReleaseError("the release's margins must have a count for every leaf", AGAIN)
-    return margins

@@ -31,6 +31,7 @@ from sfumato.release.cells import Axis, cell_estimates
 from sfumato.release.estimates import Estimates
 from sfumato.release.folder import Contents, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
+from sfumato.release.people import people_of
 from sfumato.release.projection import Nonnegative
 from sfumato.release.records import Frame, as_frame, count_names, record_batches
 from sfumato.release.regions import Sides, regions_of, sides_of
@@ -53,7 +54,7 @@ class Release:
     counts: Noisy
     """regions x classes"""
     margins: Mapping[int, Margin]
-    """attribute -> noisy count of each leaf"""
+    """attribute -> noisy counts of its leaves, and of groups of them"""
     manifest: Manifest
     earlier: tuple[NodeCounts, ...] = ()
     """what was bought for nodes of a tree on the way to its regions"""
@@ -89,7 +90,7 @@ class Release:
     def _spreads(self) -> list[Spread]:
         """How people are spread over the leaves of each attribute."""
         return [
-            Spread.of(leaves, self.margins[attribute].counts if attribute in self.margins else None)
+            Spread.of(leaves, people_of(self.margins[attribute]) if attribute in self.margins else None)
             for attribute, leaves in enumerate(self.schema.shape)
         ]
 

@@ -1,7 +1,7 @@
 """How a region's people are spread over the leaves inside it.
 
-Without margins evenly, as the papers do; with them in proportion to the noisy margin, restricted to the region's
-range. Only proportions within a range are used, so margins agree with the regions by construction.
+Without margins evenly, as the papers do; with them in proportion to the people that the margin tells of, restricted to
+the region's range. Only proportions within a range are used, so margins agree with the regions by construction.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition import Indices
-from sfumato.release.projection import threshold
 
 Floats = NDArray[np.float64]
 
@@ -28,16 +27,15 @@ class Spread:
     mass: Floats
 
     @classmethod
-    def of(cls, leaves: int, margin: NDArray[np.int64] | None = None) -> Spread:
-        """Spread by a margin made non-negative, or evenly; where the margin has nothing, evenly, too.
+    def of(cls, leaves: int, people: Floats | None = None) -> Spread:
+        """Spread in proportion to the people of the leaves, or evenly; where there is nobody, evenly, too.
 
-        >>> Spread.of(4, np.array([9, 3, -1, -2])).shares(np.array([[0, 2], [2, 4]]), np.array([1, 0, 1, 0])).round(9)
-        array([0.83333333, 0.5       ])
+        >>> Spread.of(4, np.array([9.0, 3.0, 0, 0])).shares(np.array([[0, 2], [2, 4]]), np.array([1, 0, 1, 0])).round(9)
+        array([0.75, 0.5 ])
         """
-        if margin is None:
+        if people is None:
             return cls(np.ones(leaves))
-        positive = np.maximum(margin - threshold(margin), 0.0)
-        return cls(np.rint(positive * (FINENESS / max(positive.sum(), 1.0))) + 1.0)
+        return cls(np.rint(people * (FINENESS / max(people.sum(), 1.0))) + 1.0)
 
     def shares(self, ranges: Indices, weights: Floats) -> Floats:
         """Give the part of each range's people that weights of leaves cover."""
