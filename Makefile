@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-queries bench-speed docs clean
+.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-queries bench-speed bench-syntactic docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,10 @@ bench-queries: $(VENV)/.dev
 
 bench-speed: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
+
+bench-syntactic: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'anonypy>=0.2'
+	$(BIN)/python benchmarks/syntactic.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.reference > docs/cli.md

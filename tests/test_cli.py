@@ -173,6 +173,7 @@ COMMANDS = {
     "sql": ["release", "select count(*) from release"],
     "sample": ["release", "--rows", "5", "--out", "sample.csv"],
     "records": ["release", "--out", "records.csv"],
+    "risk": ["release"],
     "schema": [],
     "account show": ["people.csv"],
     "account amend": ["people.csv", "--budget", "none"],

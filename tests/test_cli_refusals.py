@@ -13,7 +13,7 @@ import pytest
 from command_line import GOOD, HEADER, SCHEMA, done, publish, refused, run, write
 from sfumato import Release
 from sfumato.cli.show import REFUSED
-from sfumato.release.manifest import FORMAT
+from sfumato.release.manifest import FORMAT, PRIVATE
 
 
 @pytest.mark.usefixtures("here")
@@ -230,6 +230,7 @@ READERS = {
     "query": ["age < 30"],
     "sample": ["--out", "sample.csv"],
     "records": ["--out", "records.csv"],
+    "risk": [],
 }
 
 
@@ -243,7 +244,7 @@ def test_an_edited_manifest_is_refused(release: Path, command: str) -> None:
 @pytest.mark.parametrize("command", READERS)
 def test_a_newer_release_is_refused(release: Path, command: str) -> None:
     path = release / "manifest.json"
-    path.write_text(path.read_text().replace(f'"format": {FORMAT}', f'"format": {FORMAT + 1}', 1))
+    path.write_text(path.read_text().replace(f'"format": {PRIVATE}', f'"format": {FORMAT + 1}', 1))
     assert "Upgrade Sfumato" in refused(command, "release", *READERS[command])
 
 

@@ -12,18 +12,22 @@ from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, Laplace
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
 from sfumato.schema import Schema
+from sfumato.syntactic import SYNTACTIC, TDS, Mondrian
 from sfumato.taxonomy import Taxonomy
 
 __version__ = version("sfumato")
 
 __all__ = [
     "METHODS",
+    "SYNTACTIC",
+    "TDS",
     "Account",
     "CDiffGen",
     "DiffGen",
     "DiffMulti",
     "Estimate",
     "Laplace",
+    "Mondrian",
     "Release",
     "Schema",
     "SfumatoError",

@@ -1,7 +1,8 @@
 """One table, one lifetime budget, many releases: where a method, the data and the ledger meet.
 
 The order is the guarantee's: everything that can be refused is refused first, then epsilon is reserved, then the
-method runs behind a meter that writes each debit before it looks, and only then is there a release to seal.
+method runs behind a meter that writes each debit before it looks, and only then is there a release to seal. Methods
+without epsilon have a way of their own, in which the ledger is told that nothing bounds what they tell.
 """
 
 from __future__ import annotations
@@ -15,25 +16,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sfumato.counts.exact_counts import ExactCounts
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Domain
-from sfumato.errors import LedgerError, SchemaError
+from sfumato.errors import LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.methods.base import Draft, Method
-from sfumato.privacy.budget import Debit, Schedule, epsilon_of
-from sfumato.privacy.ledger import Ledger, Outcome, Reservation, Statement
+from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
+from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation
 from sfumato.privacy.mechanisms import Exact, Mechanisms
+from sfumato.privacy.statement import Statement
 from sfumato.privacy.stream import SeededStream
+from sfumato.promises import Promise
 from sfumato.release.folder import space_for
 from sfumato.release.manifest import Manifest
 from sfumato.release.release import Release
 from sfumato.schema import Schema
 from sfumato.storage import staged_folder
+from sfumato.syntactic.base import SyntacticMethod
 
 Watch = Callable[[str], None]
+
+LARGE = 1 << 20
+"""Where the number of groups follows from the rows, disk space is set aside for so many cells."""
 
 
 def _silent(_: str) -> None:
@@ -72,6 +81,7 @@ class Account:
 
     def plan(self, method: Method, epsilon: str | float | Fraction) -> Schedule:
         """Say what a publication would cost, line by line, touching no data."""
+        refuse_syntactic(method)
         return method.plan(self.schema, epsilon_of(epsilon))
 
     def publish(
@@ -90,8 +100,8 @@ class Account:
         and the ledger does not know it.
         """
         report = watch or _silent
+        schedule = self.plan(method, epsilon)
         budget = epsilon_of(epsilon)
-        schedule = method.plan(self.schema, budget)
         mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
         if mechanisms.secure:
             self._ledger.refuse_beyond(budget)
@@ -113,6 +123,62 @@ class Account:
                 stack.close()
             payer.settle("published", release.manifest.digest if staging else None)
         return release
+
+    def publish_without_epsilon(
+        self,
+        table: Any,
+        method: SyntacticMethod,
+        *,
+        despite_budget: bool = False,
+        out: str | Path | None = None,
+        watch: Watch | None = None,
+    ) -> Release:
+        """Publish exact counts under another promise than an epsilon; with `out`, write the release there, too.
+
+        The ledger is told first, and the table's total is infinite from then on: if there is a lifetime budget,
+        `despite_budget` must say that this is meant.
+        """
+        if not isinstance(method, SyntacticMethod):
+            raise PrivacyError(
+                f"{method.name} must not see exact counts: it is differentially private", "Publish with an epsilon."
+            )
+        report = watch or _silent
+        schema = method.narrowed(self.schema)
+        promise = method.promise(schema)
+        self._ledger.refuse_disclosure(despite_budget=despite_budget)
+        with contextlib.ExitStack() as stack:
+            staging = out and stack.enter_context(staged_folder(out, space_for(LARGE, schema)))
+            report("reading the table")
+            coded = encode(open_table(table), schema)
+            refuse_misfits(coded)
+            promise.refuse_table(class_counts(coded, schema))
+            with self._disclosing(method, despite_budget) as disclosure:
+                domain = Domain(schema.shape, len(schema.classes))
+                counts = ExactCounts(engine_of(coded, schema), disclosure, domain, method.reason, report)
+                draft = method.publish(counts, schema)
+                if not draft.counts.is_exact or not promise.kept(draft.counts.counts):
+                    raise PrivacyError(
+                        f"every group must have the promised {promise.model}, and one has not",
+                        "Nothing was released. Report this: it is a mistake of the method.",
+                    )
+                release = _sealed_openly(draft, method, promise, counts.lines, disclosure.id, schema)
+                if staging:
+                    report("writing the release")
+                    release = release.write_into(staging)
+                stack.close()
+            disclosure.settle("published", release.manifest.digest if staging else None)
+        return release
+
+    @contextlib.contextmanager
+    def _disclosing(self, method: SyntacticMethod, despite_budget: bool) -> Iterator[Disclosure]:
+        """Open a publication without epsilon; one that fails keeps its lines, and so its infinity."""
+        disclosure = self._ledger.disclose(method.name, despite_budget=despite_budget)
+        try:
+            yield disclosure
+        except BaseException:
+            with contextlib.suppress(LedgerError):
+                disclosure.settle("failed")
+            raise
 
     @contextlib.contextmanager
     def _paying(self, method: Method, epsilon: Fraction, mechanisms: Mechanisms) -> Iterator[Reservation | Unbooked]:
@@ -151,6 +217,29 @@ class Account:
         )
 
 
+def _sealed_openly(
+    draft: Draft,
+    method: SyntacticMethod,
+    promise: Promise,
+    looks: tuple[NonPrivate, ...],
+    publication: str,
+    schema: Schema,
+) -> Release:
+    manifest = Manifest(
+        version=version("sfumato"),
+        publication=publication,
+        method=method.name,
+        parameters=method.parameters,
+        debits=(),
+        secure=True,
+        schema_digest=schema.digest,
+        steps=draft.steps,
+        promise=promise,
+        looks=looks,
+    )
+    return Release(schema, draft.partition, draft.counts, draft.margins, manifest)
+
+
 def refuse_unconfirmed(schema: Schema) -> None:
     """Refuse a schema that no person has vouched for: bounds and categories taken from rows can betray them."""
     if not schema.confirmed:
@@ -160,8 +249,21 @@ def refuse_unconfirmed(schema: Schema) -> None:
         )
 
 
+def refuse_syntactic(method: object) -> None:
+    """Refuse to put a price on a method that has none."""
+    if isinstance(method, SyntacticMethod):
+        raise MethodError(f"{method.name} must be published without epsilon", "Use publish_without_epsilon.")
+
+
 def engine_of(coded: Coded, schema: Schema) -> MemoryEngine:
     """Put coded columns behind an engine."""
     target = schema.target
     classes = coded.columns[target] if target is not None else np.zeros(coded.rows, np.uint8)
     return MemoryEngine([coded.columns[name] for name in schema.predictors], classes)
+
+
+def class_counts(coded: Coded, schema: Schema) -> NDArray[np.int64]:
+    """Count coded rows by class."""
+    if schema.target is None:
+        return np.array([coded.rows])
+    return np.bincount(coded.columns[schema.target], minlength=len(schema.classes))

@@ -8,8 +8,9 @@ import click
 
 from sfumato.cli.data import find_data
 from sfumato.cli.show import Show, reporting, table
-from sfumato.privacy.budget import epsilon_of
-from sfumato.privacy.ledger import Ledger, Statement
+from sfumato.privacy.budget import Debit, NonPrivate, Total, epsilon_of
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.statement import Statement
 
 data_argument = click.argument("data", type=click.Path())
 ledger_option = click.option("--ledger", type=click.Path(), help="The ledger file [default: beside the data].")
@@ -62,18 +63,19 @@ def _plain(statement: Statement) -> dict[str, Any]:
     return {
         "table": statement.name,
         "budget": statement.budget,
-        "spent": statement.spent,
+        "spent": _plain_total(statement.spent),
         "left": statement.left,
+        "without_epsilon": [one.id for one in statement.without_epsilon],
         "publications": [
             {
                 "id": one.id,
                 "at": one.at,
                 "method": one.method,
                 "outcome": one.outcome,
-                "reserved": one.reserved,
-                "paid": one.paid,
+                "reserved": _plain_total(one.reserved),
+                "paid": _plain_total(one.paid),
                 "debits": [
-                    {"label": debit.label, "mechanism": debit.mechanism, "epsilon": debit.epsilon}
+                    {"label": debit.label, "mechanism": _mechanism(debit), "epsilon": _plain_total(debit.epsilon)}
                     for debit in one.debits
                 ],
             }
@@ -85,8 +87,8 @@ def _plain(statement: Statement) -> dict[str, Any]:
 def _text(statement: Statement) -> str:
     blocks = []
     for one in statement.publications:
-        rows = [(debit.label, debit.mechanism, f"{float(debit.epsilon):.5f}") for debit in one.debits]
-        held = f"holds {one.held}" if one.outcome == "open" else f"paid {one.paid}"
+        rows = [(debit.label, _mechanism(debit), f"{float(debit.epsilon):.5f}") for debit in one.debits]
+        held = f"holds {_in_words(one.held)}" if one.outcome == "open" else f"paid {_in_words(one.paid)}"
         head = f"{one.at}  {one.method}  {one.outcome}, {held}  ({one.id})"
         blocks.append(head + ("\n" + table(rows, ("round", "mechanism", "epsilon"), (2,)) if rows else ""))
     left = (
@@ -94,5 +96,21 @@ def _text(statement: Statement) -> str:
     )
     number = len(statement.publications)
     many = f"{number} publication{'' if number == 1 else 's'}"
-    blocks.append(f"{statement.name}: {statement.spent} spent in {many}, {left}")
+    blocks.append(f"{statement.name}: {_in_words(statement.spent)} spent in {many}, {left}")
+    if statement.without_epsilon:
+        blocks.append("Exact counts were published: no epsilon bounds what all releases of the table tell together.")
     return "\n\n".join(blocks)
+
+
+def _mechanism(line: Debit | NonPrivate) -> str:
+    return line.mechanism if isinstance(line, Debit) else f"exact counts ({line.reason})"
+
+
+def _plain_total(total: Total) -> str:
+    """Write an epsilon for programs: JSON knows no infinity."""
+    return "infinite" if isinstance(total, float) else str(total)
+
+
+def _in_words(total: Total) -> str:
+    """Write an epsilon, or that there is none."""
+    return "infinite epsilon" if isinstance(total, float) else str(total)

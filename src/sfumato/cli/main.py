@@ -13,15 +13,17 @@ from sfumato import holder
 from sfumato.account import Account
 from sfumato.cli.account import account
 from sfumato.cli.data import find_data
-from sfumato.cli.methods import make_method, method_options
+from sfumato.cli.methods import EVERY, make_method, method_options
+from sfumato.cli.plans import plan_shown, refuse_unfit_options
 from sfumato.cli.recipients import inspect, query, records, sample, sql
+from sfumato.cli.risk import risk
 from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy
 from sfumato.errors import MethodError
-from sfumato.privacy.budget import Schedule, epsilon_of
 from sfumato.release.release import Release
 from sfumato.schema import Schema
 from sfumato.storage import staged_file
+from sfumato.syntactic import SyntacticMethod
 
 schema_option = click.option(
     "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
@@ -102,16 +104,27 @@ def _check_text(fit: holder.Fit) -> str:
     return "\n".join(lines)
 
 
-PUBLISHING = {"method", "epsilon", "as_published", "attributes", "target", "out", "dry_run", "unsafe_seed"}
+PUBLISHING = {
+    "method",
+    "epsilon",
+    "as_published",
+    "attributes",
+    "target",
+    "out",
+    "dry_run",
+    "unsafe_seed",
+    "despite_budget",
+}
 """The options of publish that are not a method's parameters."""
 
 
 @main.command()
 @click.argument("data", type=click.Path())
+@click.option("--method", type=click.Choice(list(EVERY)), default="diffgen", show_default=True, help="How to publish.")
 @click.option(
-    "--method", type=click.Choice(list(sfumato.METHODS)), default="diffgen", show_default=True, help="How to publish."
+    "--epsilon",
+    help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but mondrian and tds, which have none.",
 )
-@click.option("--epsilon", required=True, help="The privacy budget to spend, such as 1, 0.5 or 1/3.")
 @method_options
 @click.option(
     "--as-published", is_flag=True, help="Exactly the paper's method; only its --specializations and --score."
@@ -125,6 +138,11 @@ PUBLISHING = {"method", "epsilon", "as_published", "attributes", "target", "out"
 @click.option(
     "--unsafe-seed", type=click.IntRange(min=0), help="Reproducible noise, for tests: the release carries no guarantee."
 )
+@click.option(
+    "--despite-budget",
+    is_flag=True,
+    help="Publish by a method without epsilon although the table has a lifetime budget, which ends it.",
+)
 @reporting
 def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, **options: Any) -> None:
     """Publish DATA: a CSV, Parquet or JSON-lines file, or `adult` for the bundled table."""
@@ -136,40 +154,40 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
         schema = schema.with_target(options["target"])
     given = {key: value for key, value in options.items() if key not in PUBLISHING}
     method = make_method(options["method"], given, as_published=options["as_published"])
-    epsilon = epsilon_of(options["epsilon"])
+    refuse_unfit_options(method, options)
     if options["dry_run"]:
-        schedule = method.plan(schema, epsilon)
-        plain = {"schedule": {label: str(part) for label, part in schedule.parts.items()}}
-        show.result(plain, _schedule_text(schedule))
+        show.result(*plan_shown(method, schema, options["epsilon"]))
         return
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
     account = Account(ledger or source.ledger_path, schema)
     with show.working() as watch:
-        release = account.publish(
-            source.table, method, epsilon, out=options["out"], unsafe_seed=options["unsafe_seed"], watch=watch
-        )
-    show.result(_published_plain(release, options["out"]), _published_text(release, options["out"]))
-
-
-def _schedule_text(schedule: Schedule) -> str:
-    rows = [(label, str(part), f"{float(part):.6f}") for label, part in schedule.parts.items()]
-    return table(
-        [*rows, ("total", str(schedule.total), f"{float(schedule.total):.6f}")], ("round", "epsilon", "about"), (1, 2)
-    )
+        if isinstance(method, SyntacticMethod):
+            release = account.publish_without_epsilon(
+                source.table, method, despite_budget=options["despite_budget"], out=options["out"], watch=watch
+            )
+        else:
+            seed = options["unsafe_seed"]
+            release = account.publish(
+                source.table, method, options["epsilon"], out=options["out"], unsafe_seed=seed, watch=watch
+            )
+    show.result(_published_plain(release, options["out"]), _published_text(release, options["out"], account))
 
 
 def _published_plain(release: Release, out: str) -> dict[str, Any]:
     return {
         "release": out,
         "groups": release.groups,
-        "epsilon": str(release.manifest.epsilon),
+        "epsilon": str(release.manifest.epsilon) if release.manifest.promise is None else None,
         "guarantee": release.manifest.guarantee,
     }
 
 
-def _published_text(release: Release, out: str) -> str:
-    return f"{release.manifest.guarantee}\n{release.groups:,} groups in {out}\nSee: sfumato inspect {out}"
+def _published_text(release: Release, out: str, account: Account) -> str:
+    text = f"{release.manifest.guarantee}\n{release.groups:,} groups in {out}\nSee: sfumato inspect {out}"
+    if release.manifest.promise is None and account.statement().without_epsilon:
+        text += "\nExact counts of this table were published, too: no epsilon bounds all of its releases together."
+    return text
 
 
 @main.command(name="schema")
@@ -180,5 +198,5 @@ def json_schema(show: Show) -> None:
     show.result(Schema.model_json_schema(), text)
 
 
-for command in (inspect, query, sql, sample, records, account, taxonomy):
+for command in (inspect, query, sql, sample, records, risk, account, taxonomy):
     main.add_command(command)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sfumato import METHODS
+from sfumato import METHODS, SYNTACTIC
 from sfumato.errors import MethodError
 from sfumato.methods import Method
+from sfumato.syntactic import SyntacticMethod
 
 Command = Callable[..., Any]
+
+EVERY: Mapping[str, Any] = {**METHODS, **SYNTACTIC}
+"""All methods, with and without epsilon."""
 
 
 def method_options(command: Command) -> Command:
@@ -25,19 +29,17 @@ def method_options(command: Command) -> Command:
 
 
 def _parameters() -> list[str]:
-    return list(dict.fromkeys(one.name for method in METHODS.values() for one in fields(method)))
+    return list(dict.fromkeys(one.name for method in EVERY.values() for one in fields(method)))
 
 
 def _help(name: str) -> str:
     """Say what a parameter does, once for methods that agree, and its defaults."""
-    declared = {method.name: one for method in METHODS.values() for one in fields(method) if one.name == name}
+    declared = {method.name: one for method in EVERY.values() for one in fields(method) if one.name == name}
     said: dict[str, list[str]] = {}
     for method, one in declared.items():
         said.setdefault(one.metadata["says"], []).append(method)
-    texts = [
-        text if len(methods) == len(METHODS) else f"({', '.join(methods)}) {text}" for text, methods in said.items()
-    ]
-    defaults = {method: _plain(one.default) for method, one in declared.items() if one.default is not None}
+    texts = [text if len(methods) == len(EVERY) else f"({', '.join(methods)}) {text}" for text, methods in said.items()]
+    defaults = {method: _plain(one.default) for method, one in declared.items() if one.default not in (None, MISSING)}
     if len(set(defaults.values())) == 1:
         defaults = {"default": next(iter(defaults.values()))}
     shown = ", ".join(f"{method} {default}" for method, default in defaults.items())
@@ -58,10 +60,12 @@ def _from_file(value: str) -> str:
         raise MethodError(f"file ({value[1:]}) must be text that can be read", "Look at its name.") from problem
 
 
-def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method:
-    """Make the named method from the options that were given, refusing those that it does not have."""
-    method = METHODS[name]
+def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method | SyntacticMethod:
+    """Make the named method from the options that were given, refusing those that it does not have, or lacks."""
+    method = EVERY[name]
     options: dict[str, Any] = {key: _from_file(value) for key, value in given.items() if value is not None}
+    if as_published and name in SYNTACTIC:
+        raise MethodError(f"as-published must go with a method that we changed, and {name} is not", "Leave it out.")
     known = inspect.signature(method.as_published).parameters if as_published else [one.name for one in fields(method)]
     for key in [key for key in options if key not in known]:
         what = f"{name} as published" if as_published else name
@@ -69,4 +73,7 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
             f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",
             f"It has {', '.join('--' + one.replace('_', '-') for one in known)}.",
         )
-    return method.as_published(**options) if as_published else method(**options)
+    for key in [one.name for one in fields(method) if one.default is MISSING and one.name not in options]:
+        raise MethodError(f"{name} must have its {key}", f"Give --{key}.")
+    made: Method | SyntacticMethod = method.as_published(**options) if as_published else method(**options)
+    return made

@@ -42,18 +42,28 @@ def inspect(release: str, show: Show) -> None:
 
 def _inspect_text(release: Release, folder: str) -> str:
     manifest = release.manifest
-    rows = [(one.label, one.mechanism, f"{one.cells:,}", f"{float(one.epsilon):.5f}") for one in manifest.debits]
-    rows.append(("total", "", "", f"{float(manifest.epsilon):.5f}"))
     predictors = list(release.schema.predictors)
     names = [predictors[attribute] for attribute in release.partition.split_attributes]
+    about = "" if release.counts.is_exact else "about "
     blocks = [
         manifest.guarantee,
-        "Budget\n" + table(rows, ("round", "mechanism", "cells", "epsilon"), (2, 3)) + _zeros(release),
+        _terms_text(release),
         "Specializations\n" + "\n".join(f"  {step}" for step in manifest.steps),
-        f"{release.groups:,} groups ({', '.join(names)}), about {release.total:,} people",
+        f"{release.groups:,} groups ({', '.join(names)}), {about}{release.total:,} people",
         "Files\n" + "\n".join(f"  {path}" for path in sorted(Path(folder).iterdir())),
     ]
     return "\n\n".join(blocks)
+
+
+def _terms_text(release: Release) -> str:
+    """Show what was paid or, where nothing was, whom the promise holds against and what was looked at."""
+    manifest = release.manifest
+    if manifest.promise is not None:
+        looks = [(one.label, one.reason) for one in manifest.looks]
+        return f"{manifest.promise.adversary}\n\nLooked at without epsilon\n{table(looks, ('look', 'reason'))}"
+    rows = [(one.label, one.mechanism, f"{one.cells:,}", f"{float(one.epsilon):.5f}") for one in manifest.debits]
+    rows.append(("total", "", "", f"{float(manifest.epsilon):.5f}"))
+    return "Budget\n" + table(rows, ("round", "mechanism", "cells", "epsilon"), (2, 3)) + _zeros(release)
 
 
 def _zeros(release: Release) -> str:
@@ -83,7 +93,9 @@ def query(release: str, condition: str, explain: bool, show: Show) -> None:
         "assumed": answer.assumed,
         "aligned": answer.aligned,
     }
-    text = f"{answer}\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}"
+    text = str(answer)
+    if not opened.counts.is_exact:
+        text += f"\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}"
     if explain:
         groups = opened.explain(condition)
         plain["groups"] = groups.to_pylist()

@@ -6,7 +6,7 @@ stood, so a tree that grew by a level costs them one step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ DENSE = 1 << 18
 Rows = slice | NDArray[np.intp]
 Block = tuple[Rows, Integers, Integers]
 """Some rows that are asked for, with their places and classes."""
+Cells = tuple[Integers, Integers]
+"""Cells that hold someone, in increasing order, and how many each holds."""
 
 
 class MemoryEngine:
@@ -48,16 +50,11 @@ class MemoryEngine:
             _add(by_place, places * tally.classes + labels)
             for attribute, cells in dense.items():
                 _add(cells, self._cells(tally, attribute, block))
+        held = {attribute: _held(cells) for attribute, cells in dense.items()}
+        held |= self._sorted(tally, {attribute: size for attribute, size in sizes.items() if size > DENSE})
         return Counts(
             by_place.reshape(tally.places, tally.classes),
-            {
-                attribute: _breakdown(
-                    tally,
-                    attribute,
-                    *(_held(dense[attribute]) if attribute in dense else self._sorted(tally, attribute)),
-                )
-                for attribute in tally.attributes
-            },
+            {attribute: _breakdown(tally, attribute, *held[attribute]) for attribute in tally.attributes},
         )
 
     def _blocks(self, tally: Tally, size: int) -> Iterator[Block]:
@@ -79,19 +76,15 @@ class MemoryEngine:
         rows, places, labels = block
         return (places * tally.leaves(attribute) + self._columns[attribute][rows]) * tally.classes + labels
 
-    def _sorted(self, tally: Tally, attribute: int) -> tuple[Integers, Integers]:
-        """Give the cells that hold someone, and how many each holds, by sorting."""
-        fits = tally.places * tally.leaves(attribute) * tally.classes < 2**31
-        pieces = [
-            np.unique(
-                self._cells(tally, attribute, block).astype(np.int32 if fits else np.int64, copy=False),
-                return_counts=True,
-            )
-            for block in self._blocks(tally, SORTED_BLOCK)
-        ]
-        cells = np.concatenate([np.empty(0, np.int64), *(cells for cells, _ in pieces)])
-        counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in pieces)])
-        return (cells, counts) if len(pieces) <= 1 else _summed(cells, counts)
+    def _sorted(self, tally: Tally, sizes: Mapping[int, int]) -> dict[int, Cells]:
+        """Give by attribute, of so many cells, those that hold someone, and how many each holds, by sorting."""
+        pieces: dict[int, list[Cells]] = {attribute: [] for attribute in sizes}
+        for block in self._blocks(tally, SORTED_BLOCK) if pieces else ():
+            for attribute, found in pieces.items():
+                kind = np.int32 if sizes[attribute] < 2**31 else np.int64
+                cells = self._cells(tally, attribute, block).astype(kind, copy=False)
+                found.append(np.unique(cells, return_counts=True))
+        return {attribute: _summed(found) for attribute, found in pieces.items()}
 
     def _nodes(self, tree: Tree) -> NDArray[np.int32]:
         """Give the leaf that holds each row: from the root, or onwards from where the rows stood."""
@@ -117,14 +110,18 @@ def _add(counts: Integers, cells: Integers) -> None:
         np.add.at(counts, cells, 1)
 
 
-def _held(cells: Integers) -> tuple[Integers, Integers]:
+def _held(cells: Integers) -> Cells:
     """Give the cells of an array that hold someone, and how many."""
     held = np.flatnonzero(cells)
     return held, cells[held]
 
 
-def _summed(cells: Integers, counts: Integers) -> tuple[Integers, Integers]:
-    """Sort cells that may appear several times, adding up their counts."""
+def _summed(pieces: Sequence[Cells]) -> Cells:
+    """Put the cells of blocks together; in several blocks they may appear several times, and their counts are added."""
+    cells = np.concatenate([np.empty(0, np.int64), *(cells for cells, _ in pieces)])
+    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in pieces)])
+    if len(pieces) <= 1:
+        return cells, counts
     order = np.argsort(cells, kind="stable")
     cells = cells[order]
     first = np.flatnonzero(np.diff(cells, prepend=NONE))

@@ -113,6 +113,11 @@ class Breakdown:
         """Count the records of ranges: ranges x classes."""
         return np.asarray(self.running[self.position(places, highs)] - self.running[self.position(places, lows)])
 
+    def ends(self, places: Integers) -> tuple[Integers, Integers]:
+        """Find the first and the last leaf that someone holds, in places that hold someone."""
+        first, after = (self.position(places, np.full_like(places, border)) for border in (0, self.leaves))
+        return self.keys[first] % self.leaves, self.keys[after - 1] % self.leaves
+
     def dense(self, places: int) -> Integers:
         """Give all leaves, zeros present: places x leaves x classes."""
         cells = np.zeros((places * self.leaves, self.counts.shape[1]), np.int64)
@@ -122,7 +127,7 @@ class Breakdown:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """An engine's answer to a tally. It never leaves the meter."""
+    """An engine's answer to a tally. It never leaves the meter; methods without epsilon get it from exact counts."""
 
     by_place: Integers
     """places x classes, zeros present"""

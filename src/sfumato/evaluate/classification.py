@@ -82,7 +82,7 @@ def _share_of_first_class(release: Release, test: Codes) -> float:
 
 def group_features(release: Release) -> Features:
     """Describe every region to a learner by its ranges; an undivided attribute is a constant."""
-    regions = np.arange(release.groups)
+    regions = np.arange(release.partition.regions)
     blocks = [
         (_blocks_covered(side) if isinstance(column, Categorical) else side.ranges)[side.number(regions)]
         for column, side in zip(release.schema.predictors.values(), release.sides, strict=True)

@@ -17,6 +17,11 @@ def parameter(default: Any, says: str) -> Any:
     return field(default=default, metadata={"says": says})
 
 
+def required(says: str) -> Any:
+    """Declare a parameter that must be given."""
+    return field(metadata={"says": says})
+
+
 def read_number(name: str, value: object, remedy: str, least: int = 1, most: int = 10**9) -> int:
     """Read a whole number between bounds."""
     number = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,40}", value) else read_whole(value)

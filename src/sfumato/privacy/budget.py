@@ -6,6 +6,7 @@ must be complete before any data is opened, so it is a value of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +23,12 @@ FINEST_PART = 2**31
 """A part of it, after division among rounds, has a denominator up to this: the samplers multiply it in 64 bits."""
 GRAIN = Fraction(1, 10**9)
 """Where places pay different amounts, they pay whole grains, so that arrays of amounts are exact."""
+
+
+INFINITE = math.inf
+"""The epsilon of what promises none."""
+Total = Fraction | float
+"""An exact epsilon, or INFINITE: the only float there is."""
 
 
 def epsilon_of(value: str | int | float | Fraction) -> Fraction:
@@ -108,3 +115,16 @@ class Debit:
     epsilon: Fraction
     sensitivity: Fraction
     cells: int
+
+
+@dataclass(frozen=True)
+class NonPrivate:
+    """A look at exact counts, and why: no epsilon bounds what it tells, so it makes a table's total infinite."""
+
+    label: str
+    reason: str
+
+    @property
+    def epsilon(self) -> float:
+        """Give infinity."""
+        return INFINITE

@@ -2,7 +2,8 @@
 
 A publication first reserves its whole epsilon in one transaction (so two at once cannot overspend), then every round
 writes its debit **before** the data is looked at. A crash leaves the debits that were written and the reservation,
-which a person can settle; nothing is ever updated or deleted, and triggers refuse to.
+which a person can settle; nothing is ever updated or deleted, and triggers refuse to. A publication without epsilon
+holds and pays infinity, written `inf`.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from sfumato.errors import BudgetError, LedgerError
-from sfumato.privacy.budget import Debit
+from sfumato.errors import BudgetError, LedgerError, PrivacyError
+from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
+from sfumato.privacy.statement import Publication, Statement
 
 FORMAT = 1
 APPLICATION = 0x5F0A70
@@ -40,47 +42,6 @@ TABLES = {
     "settlement": """publication text primary key references publication(id), at text not null,
         outcome text not null check (outcome in ('published', 'failed', 'settled by hand')), digest text""",
 }
-
-
-@dataclass(frozen=True)
-class Publication:
-    """One release, made or attempted: what it reserved, what it paid, how it ended."""
-
-    id: str
-    at: str
-    method: str
-    reserved: Fraction
-    outcome: str
-    debits: tuple[Debit, ...] = field(default=())
-
-    @property
-    def paid(self) -> Fraction:
-        """What its rounds cost."""
-        return sum((debit.epsilon for debit in self.debits), Fraction(0))
-
-    @property
-    def held(self) -> Fraction:
-        """What it takes from the lifetime budget: all it reserved while open, what it paid once settled."""
-        return self.reserved if self.outcome == "open" else self.paid
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Everything the ledger knows about its table."""
-
-    name: str
-    budget: Fraction | None
-    publications: tuple[Publication, ...]
-
-    @property
-    def spent(self) -> Fraction:
-        """What is gone or held."""
-        return sum((publication.held for publication in self.publications), Fraction(0))
-
-    @property
-    def left(self) -> Fraction | None:
-        """What may still be spent; None without a lifetime budget."""
-        return None if self.budget is None else max(self.budget - self.spent, Fraction(0))
 
 
 class Ledger:
@@ -202,15 +163,17 @@ class Ledger:
             return self._statement(db)
 
     def _statement(self, db: sqlite3.Connection) -> Statement:
-        debits: dict[str, list[Debit]] = {}
+        debits: dict[str, list[Debit | NonPrivate]] = {}
         for publication, label, mechanism, epsilon, sensitivity, cells in db.execute(
             "select publication, label, mechanism, epsilon, sensitivity, cells from debit order by rowid"
         ):
             debits.setdefault(publication, []).append(
-                Debit(label, mechanism, Fraction(epsilon), Fraction(sensitivity), cells)
+                NonPrivate(label, mechanism)
+                if epsilon == str(INFINITE)
+                else Debit(label, mechanism, Fraction(epsilon), Fraction(sensitivity), cells)
             )
         publications = tuple(
-            Publication(key, at, method, Fraction(epsilon), outcome or "open", tuple(debits.get(key, ())))
+            Publication(key, at, method, _total(epsilon), outcome or "open", tuple(debits.get(key, ())))
             for key, at, method, epsilon, outcome in db.execute(
                 "select p.id, p.at, p.method, p.epsilon, s.outcome from publication p "
                 "left join settlement s on s.publication = p.id order by p.rowid"
@@ -220,7 +183,7 @@ class Ledger:
 
     def refuse_beyond(self, epsilon: Fraction) -> None:
         """Refuse an epsilon that the lifetime budget cannot pay, before anything is read or reserved."""
-        _refuse_beyond(self.statement(), epsilon)
+        self.statement().refuse_beyond(epsilon)
 
     def reserve(self, method: str, epsilon: Fraction) -> Reservation:
         """Set a publication's whole epsilon aside, or refuse, in one step that no other process can come between."""
@@ -229,10 +192,28 @@ class Ledger:
         with self._transaction() as db:
             self._check_format(db)
             self._check_owner(db)
-            _refuse_beyond(self._statement(db), epsilon)
-            key = str(uuid.uuid4())
-            db.execute("insert into publication values (?, ?, ?, ?)", (key, _now(), method, str(epsilon)))
+            self._statement(db).refuse_beyond(epsilon)
+            key = self._open_publication(db, method, epsilon)
         return Reservation(self, key, epsilon)
+
+    def refuse_disclosure(self, *, despite_budget: bool) -> None:
+        """Refuse to publish without epsilon what has a lifetime budget, unless the holder says so."""
+        self.statement().refuse_disclosure(despite_budget=despite_budget)
+
+    def disclose(self, method: str, *, despite_budget: bool) -> Disclosure:
+        """Open a publication without epsilon: from here on the table's total is infinite."""
+        self.begin()
+        with self._transaction() as db:
+            self._check_format(db)
+            self._check_owner(db)
+            self._statement(db).refuse_disclosure(despite_budget=despite_budget)
+            return Disclosure(self, self._open_publication(db, method, INFINITE))
+
+    @staticmethod
+    def _open_publication(db: sqlite3.Connection, method: str, epsilon: Total) -> str:
+        key = str(uuid.uuid4())
+        db.execute("insert into publication values (?, ?, ?, ?)", (key, _now(), method, str(epsilon)))
+        return key
 
     def debit(self, publication: str, debit: Debit) -> None:
         """Write one debit, durably, against an open publication that can still pay it."""
@@ -245,18 +226,23 @@ class Ledger:
                     f"round {debit.label} (epsilon {debit.epsilon}) must cost at most the {reserved - paid} left",
                     "Nothing was looked at. Report this: it is a mistake of the method.",
                 )
-            db.execute(
-                "insert into debit values (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    publication,
-                    _now(),
-                    debit.label,
-                    debit.mechanism,
-                    str(debit.epsilon),
-                    str(debit.sensitivity),
-                    int(debit.cells),
-                ),
-            )
+            how = (debit.mechanism, str(debit.epsilon), str(debit.sensitivity), int(debit.cells))
+            self._write_line(db, publication, debit.label, *how)
+
+    def note(self, publication: str, line: NonPrivate) -> None:
+        """Write one look without epsilon, durably, into an open publication that never promised one."""
+        with self._transaction() as db:
+            reserved, _ = self._open_account_of(db, publication)
+            if reserved != INFINITE:
+                raise PrivacyError(
+                    f"look {line.label} must belong to a publication without epsilon",
+                    "Nothing was looked at. Report this: it is a mistake of the method.",
+                )
+            self._write_line(db, publication, line.label, line.reason, str(INFINITE), str(INFINITE), 0)
+
+    @staticmethod
+    def _write_line(db: sqlite3.Connection, publication: str, label: str, *how: str | int) -> None:
+        db.execute("insert into debit values (?, ?, ?, ?, ?, ?, ?)", (publication, _now(), label, *how))
 
     def settle(self, publication: str, outcome: Outcome, digest: str | None = None) -> None:
         """End an open publication: from now on it holds what its debits say."""
@@ -273,7 +259,7 @@ class Ledger:
         with self._transaction() as db:
             db.execute("insert into budget values (?, ?)", (_now(), _text(budget)))
 
-    def _open_account_of(self, db: sqlite3.Connection, publication: str) -> tuple[Fraction, Fraction]:
+    def _open_account_of(self, db: sqlite3.Connection, publication: str) -> tuple[Total, Total]:
         row = db.execute("select epsilon from publication where id = ?", (publication,)).fetchone()
         settled = db.execute("select 1 from settlement where publication = ?", (publication,)).fetchone()
         if row is None or settled:
@@ -282,7 +268,7 @@ class Ledger:
                 "See `sfumato account show` for the open ones.",
             )
         paid = db.execute("select epsilon from debit where publication = ?", (publication,))
-        return Fraction(row[0]), sum((Fraction(text) for (text,) in paid), Fraction(0))
+        return _total(row[0]), sum((_total(text) for (text,) in paid), Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -302,12 +288,20 @@ class Reservation:
         self.ledger.settle(self.id, outcome, digest)
 
 
-def _refuse_beyond(statement: Statement, epsilon: Fraction) -> None:
-    if statement.left is not None and epsilon > statement.left:
-        raise BudgetError(
-            f"epsilon ({epsilon}) must be at most the {statement.left} left of the lifetime budget {statement.budget}",
-            "Use a smaller epsilon, or see `sfumato account show`.",
-        )
+@dataclass(frozen=True)
+class Disclosure:
+    """One publication without epsilon: where its looks are noted."""
+
+    ledger: Ledger
+    id: str
+
+    def note(self, line: NonPrivate) -> None:
+        """Write a line; when this returns, it is on disk."""
+        self.ledger.note(self.id, line)
+
+    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
+        """End the publication."""
+        self.ledger.settle(self.id, outcome, digest)
 
 
 def _refuse_nothing(what: str, epsilon: Fraction) -> None:
@@ -317,6 +311,10 @@ def _refuse_nothing(what: str, epsilon: Fraction) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _total(text: str) -> Total:
+    return INFINITE if text == str(INFINITE) else Fraction(text)
 
 
 def _text(budget: Fraction | None) -> str | None:

@@ -51,7 +51,8 @@ class Margin:
 class Noisy:
     """Counts, a row for each place, with discrete Laplace noise: P(x) is proportional to exp(-rate |x|).
 
-    Negative ones are left negative. Places may have different rates: place i has `rates[rate_of[i]]`.
+    Negative ones are left negative. Places may have different rates: place i has `rates[rate_of[i]]`. Exact counts have
+    no rate.
     """
 
     counts: NDArray[np.int64]
@@ -64,6 +65,16 @@ class Noisy:
         """Give counts that all have the same noise."""
         return cls(counts, (rate,), np.zeros(len(counts), np.int64))
 
+    @classmethod
+    def exact(cls, counts: NDArray[np.int64]) -> Noisy:
+        """Give counts that have no noise, and so no rate: what methods without epsilon publish."""
+        return cls(counts, (), np.zeros(len(counts), np.int64))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether there is no noise."""
+        return not self.rates
+
     def groups(self, depth: int) -> Groups:
         """Give the counts of the only place, whose cells are the parts of an attribute's leaves at a depth."""
         return Groups(depth, self.counts[0], self.rates[0])
@@ -71,6 +82,8 @@ class Noisy:
     @property
     def variances(self) -> NDArray[np.float64]:
         """The variance of the noise of each place's counts."""
+        if self.is_exact:
+            return np.zeros(len(self.counts))
         return np.array([variance_of(rate) for rate in self.rates])[self.rate_of]
 
 

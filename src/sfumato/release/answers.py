@@ -44,10 +44,10 @@ class Estimate:
 
     def __str__(self) -> str:
         """Write value and half the 95 % interval, and what it leaves out."""
-        text = f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %"
-        return (
-            f"{text})" if self.aligned else f"{text} for noise; {self.assumed:,.0f} rests on spreading inside groups)"
-        )
+        spread = f"; {self.assumed:,.0f} rests on spreading inside groups)"
+        if not self.stddev:
+            return f"{self.value:,.0f} (no noise{')' if self.aligned else spread}"
+        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %{')' if self.aligned else ' for noise' + spread}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,8 @@ class Estimates(ABC):
         consistency: Consistency = "least squares",
     ) -> Estimates:
         """Combine the counts of the regions with what was bought on the way to them."""
+        if counts.is_exact:
+            return ExactEstimates.of_leaves(partition, counts)
         if isinstance(partition, Tree):
             return TreeEstimates(partition, reconciled(partition, counts, earlier, consistency))
         if earlier:
@@ -155,7 +157,7 @@ class TreeEstimates(Estimates):
         return round(float(self.nodes.values[0].sum()))
 
     @property
-    def shown(self) -> Floats:
+    def shown(self) -> NDArray[Any]:
         """The estimates, rounded."""
         return np.asarray(np.round(self.values, DECIMALS))
 
@@ -180,6 +182,48 @@ class TreeEstimates(Estimates):
     def majorities(self) -> Indices:
         """Give the class of the largest share, where a leaf's counts differ from its parent's beyond the noise."""
         return np.asarray(np.argmax(class_shares(self.nodes, self.tree.parents)[self.tree.leaves], axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ExactEstimates(TreeEstimates):
+    """Leaves of a tree that were counted exactly: their counts are the truth, and nothing errs."""
+
+    counts: Integers
+
+    @classmethod
+    def of_leaves(cls, partition: Partition, counts: Noisy) -> ExactEstimates:
+        """Sum the leaves up to the root."""
+        if not isinstance(partition, Tree):
+            raise ValueError("exact counts must be those of a tree's regions")
+        everywhere = np.zeros((len(partition), counts.counts.shape[1]))
+        everywhere[partition.leaves] = counts.counts
+        measured = np.zeros(len(partition))
+        measured[partition.leaves] = 1.0
+        return cls(partition, Consistent.of(partition.parents, everywhere, measured), counts.counts)
+
+    @property
+    def variances(self) -> Floats:
+        """Nothing."""
+        return np.zeros(len(self.counts))
+
+    @property
+    def total(self) -> int:
+        """The number of people."""
+        return int(self.counts.sum())
+
+    @property
+    def shown(self) -> Integers:
+        """The counts."""
+        return self.counts
+
+    def variance(self, weights: Floats) -> float:  # noqa: ARG002
+        """Give 0."""
+        return 0.0
+
+    def people(self, how: Nonnegative) -> Integers:
+        """Give the counts."""
+        refuse_unknown(how)
+        return self.counts
 
 
 def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts], consistency: Consistency) -> Consistent:

@@ -8,7 +8,7 @@ Reading executes nothing and believes nothing that the manifest's digests do not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +127,17 @@ def _read(place: Path, manifest: Manifest) -> Contents:
     partition, counts, earlier = (read_tree if kind == "tree" else _read_grid)(place, schema, geometry)
     if partition.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
+    _refuse_other_noise(manifest, counts, earlier)
     margins = read_margins(place, schema, geometry)
     return schema, partition, counts, margins, manifest, earlier, read_consistency(geometry)
+
+
+def _refuse_other_noise(manifest: Manifest, counts: Noisy, earlier: Sequence[NodeCounts]) -> None:
+    """Refuse exact counts under an epsilon, noisy ones under another promise, and counts that break that promise."""
+    if counts.is_exact == (manifest.promise is None) or any(one.noisy.is_exact and len(one.nodes) for one in earlier):
+        raise ReleaseError("the release's counts must have the noise that its manifest tells of", AGAIN)
+    if manifest.promise is not None and not manifest.promise.kept(counts.counts):
+        raise ReleaseError("the release's groups must be as its manifest promises", AGAIN)
 
 
 def _read_grid(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:

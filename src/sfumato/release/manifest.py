@@ -1,6 +1,7 @@
 """What a release promises and what was paid for it, as JSON that a person can read.
 
-It is sealed by the account from the ledger's debits. Its digest reveals an edit by accident or by a careless hand; it
+It is sealed by the account from the ledger's lines: the debits of a differentially private release, or the looks of one
+that promises something else. Its digest reveals an edit by accident or by a careless hand; it
 is no signature, and someone who means to forge one can.
 """
 
@@ -15,9 +16,13 @@ from typing import Any
 
 from sfumato.errors import ReleaseError
 from sfumato.exact import read_fraction
-from sfumato.privacy.budget import Debit
+from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
+from sfumato.promises import Promise, read_promise
 
-FORMAT = 1
+PRIVATE, OPEN = 1, 2
+"""The formats of manifests with an epsilon, and with another promise."""
+FORMAT = OPEN
+"""The newest that can be read."""
 AGAIN = "Get the release again from its publisher."
 NEIGHBOURS = "tables that differ by adding or removing one record"
 
@@ -35,15 +40,21 @@ class Manifest:
     schema_digest: str
     steps: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    promise: Promise | None = None
+    """what is promised instead of an epsilon"""
+    looks: tuple[NonPrivate, ...] = ()
+    """what was looked at without one"""
 
     @property
-    def epsilon(self) -> Fraction:
-        """What was paid in all, which is what is promised."""
-        return sum((debit.epsilon for debit in self.debits), Fraction(0))
+    def epsilon(self) -> Total:
+        """What was paid in all, which is what is promised; infinity if something else is."""
+        return sum((debit.epsilon for debit in self.debits), Fraction(0)) if self.promise is None else INFINITE
 
     @property
     def guarantee(self) -> str:
         """The promise in one sentence."""
+        if self.promise is not None:
+            return self.promise.guarantee
         if not self.secure:
             return (
                 "This release carries NO guarantee: its noise came from a known seed, for tests and benchmarks only "
@@ -62,20 +73,28 @@ class Manifest:
     def plain(self) -> dict[str, Any]:
         """Give the manifest as plain values, its own digest last."""
         body: dict[str, Any] = {
-            "format": FORMAT,
+            "format": PRIVATE if self.promise is None else OPEN,
             "sfumato": self.version,
             "guarantee": self.guarantee,
-            "epsilon": str(self.epsilon),
-            "neighbours": NEIGHBOURS,
-            "randomness": "secure" if self.secure else "unsafe seed",
+            **self._promised(),
             "publication": self.publication,
             "method": {"name": self.method, "parameters": dict(self.parameters)},
-            "ledger": [_plain_debit(debit) for debit in self.debits],
+            "ledger": [_plain_debit(one) for one in self.debits] + [_plain_look(one) for one in self.looks],
             "steps": list(self.steps),
             "schema_digest": self.schema_digest,
             "files": dict(self.files),
         }
         return body | {"digest": _digest(body)}
+
+    def _promised(self) -> dict[str, Any]:
+        """Give the terms of the promise: an epsilon and where the noise came from, or another one and against whom."""
+        if self.promise is not None:
+            return {"promise": self.promise.plain(), "adversary": self.promise.adversary}
+        return {
+            "epsilon": str(self.epsilon),
+            "neighbours": NEIGHBOURS,
+            "randomness": "secure" if self.secure else "unsafe seed",
+        }
 
     @property
     def digest(self) -> str:
@@ -98,16 +117,19 @@ class Manifest:
                 )
             if plain["digest"] != _digest(body):
                 raise ReleaseError("manifest.json must be as it was published, and was edited", AGAIN)
+            private = "promise" not in plain
             manifest = cls(
                 version=str(plain["sfumato"]),
                 publication=str(plain["publication"]),
                 method=str(plain["method"]["name"]),
                 parameters=dict(plain["method"]["parameters"]),
-                debits=tuple(_debit(line) for line in plain["ledger"]),
-                secure=plain["randomness"] == "secure",
+                debits=tuple(_debit(line) for line in plain["ledger"]) if private else (),
+                secure=plain["randomness"] == "secure" if private else True,
                 schema_digest=str(plain["schema_digest"]),
                 steps=tuple(map(str, plain["steps"])),
                 files={str(name): str(digest) for name, digest in plain["files"].items()},
+                promise=None if private else read_promise(plain["promise"]),
+                looks=() if private else tuple(_look(line) for line in plain["ledger"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise ReleaseError("manifest.json must be a Sfumato manifest, and is not", AGAIN) from None
@@ -124,6 +146,14 @@ def _plain_debit(debit: Debit) -> dict[str, Any]:
         "sensitivity": str(debit.sensitivity),
         "cells": debit.cells,
     }
+
+
+def _plain_look(look: NonPrivate) -> dict[str, Any]:
+    return {"label": look.label, "mechanism": "none: exact counts", "reason": look.reason}
+
+
+def _look(line: Mapping[str, Any]) -> NonPrivate:
+    return NonPrivate(str(line["label"]), str(line["reason"]))
 
 
 def _debit(line: Mapping[str, Any]) -> Debit:

@@ -63,13 +63,15 @@ class Release:
 
     def __repr__(self) -> str:
         """Tell the method, the promise and the size."""
+        if self.manifest.promise is not None:
+            return f"Release({self.manifest.method}, {self.manifest.promise.model}, groups={self.groups:,}, NO EPSILON)"
         secure = "" if self.manifest.secure else ", NO GUARANTEE (unsafe seed)"
         return f"Release({self.manifest.method}, epsilon={self.manifest.epsilon}, groups={self.groups:,}{secure})"
 
     @property
     def groups(self) -> int:
-        """The number of groups."""
-        return self.partition.regions
+        """The number of groups; of exact counts, those that hold someone."""
+        return int(self.counts.counts.any(axis=1).sum()) if self.counts.is_exact else self.partition.regions
 
     @property
     def total(self) -> int:
@@ -117,7 +119,7 @@ class Release:
     def explain(self, condition: str = "") -> pa.Table:
         """Give the fewest groups, inner nodes of a tree included, that make up what a condition covers wholly."""
         weights = read_condition(self.schema, condition)
-        whole = wholly_covered(self.sides, np.arange(self.groups), self._covers(weights))
+        whole = wholly_covered(self.sides, np.arange(self.partition.regions), self._covers(weights))
         boxes, counts = self.estimates.covering(whole)
         names = list(self.schema.predictors)
         columns = {
@@ -152,7 +154,7 @@ class Release:
         refuse_too_many(self.schema, names)
         asked = [at for at, name in enumerate(self.schema.predictors) if name in names]
         asked.sort(key=lambda at: len(self.sides[at].ranges))
-        axes = [Axis.of(self.sides[at], self._spreads[at], self.groups) for at in asked]
+        axes = [Axis.of(self.sides[at], self._spreads[at], self.partition.regions) for at in asked]
         target = self.schema.target if self.schema.target in names else None
         counts = self.estimates.values if target else self.estimates.values.sum(axis=1, keepdims=True)
         order = [*(list(self.schema.predictors)[at] for at in asked), target or ""]
@@ -231,7 +233,15 @@ class Release:
 
     def write_into(self, staging: Path) -> Release:
         """Write the release's files into an empty folder; give the release with its files sealed."""
-        return replace(self, manifest=write_release(staging, self._contents, self._record_batches("projection")))
+        return replace(self, manifest=write_release(staging, self._contents, self._published_batches()))
+
+    def _published_batches(self) -> Iterator[pa.RecordBatch]:
+        """Give the rows of `records.parquet`: every cell where counts are noisy, else those that hold someone."""
+        batches = self._record_batches("projection")
+        if not self.counts.is_exact:
+            return batches
+        noisy, count = count_names(self.schema)
+        return (batch.filter(pc.greater(batch[count], 0)).drop_columns([noisy]) for batch in batches)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:

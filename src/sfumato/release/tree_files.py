@@ -104,6 +104,6 @@ def _bought(tree: Tree, columns: Sequence[Integers], rates: Sequence[str]) -> No
     nodes, rate, *counts = columns
     if not ((nodes >= 0) & (nodes < len(tree))).all() or len(np.unique(nodes)) < len(nodes):
         raise ReleaseError("the release's counts must be of different nodes of its tree", AGAIN)
-    if not ((rate >= 0) & (rate < len(rates))).all():
+    if not ((rate >= 0) & (rate < max(len(rates), 1))).all():
         raise ReleaseError("the release's counts must have rates", AGAIN)
     return NodeCounts(nodes, Noisy(np.stack(counts, axis=1), tuple(map(read_rate, rates)), rate))

@@ -1,0 +1,135 @@
+"""The command that tells what a release leaves an adversary."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import click
+import numpy as np
+
+from sfumato.cli.data import find_data
+from sfumato.cli.recipients import release_argument
+from sfumato.cli.show import Show, reporting, table
+from sfumato.errors import ReleaseError
+from sfumato.io.encode import encode, refuse_misfits
+from sfumato.io.tables import open_table
+from sfumato.release.release import Release
+from sfumato.release.risk import GroupRisk, believed_after, group_risk, odds_factor
+
+PRIORS = (0.01, 0.1, 0.5, 0.9)
+"""What someone may have believed before."""
+
+
+@click.command()
+@release_argument
+@click.option(
+    "--population",
+    help="For releases with exact counts: the number of people from whom the records come, or a table of them. "
+    "[default: the records themselves]",
+)
+@reporting
+def risk(release: str, population: str | None, show: Show) -> None:
+    """Tell what a release leaves an adversary: risks of exact groups, or what its epsilon means in odds."""
+    opened = Release.load(release)
+    if opened.manifest.promise is None:
+        if population is not None:
+            raise ReleaseError("population must go with a release of exact counts", "Leave it out.")
+        show.result(_odds_plain(opened), _odds_text(opened))
+        return
+    found = group_risk(opened, _population(population, opened))
+    show.result(_plain(found), _text(found, opened))
+
+
+def _population(given: str | None, release: Release) -> Any:
+    """Read a number of people, or the rows of a table."""
+    if given is None or given.isdecimal():
+        return None if given is None else int(given)
+    coded = encode(open_table(find_data(given).table), release.schema.only(release.schema.predictors))
+    refuse_misfits(coded)
+    return coded.columns
+
+
+def _plain(found: GroupRisk) -> dict[str, Any]:
+    return {
+        "groups": len(found.sizes),
+        "records": int(found.sizes.sum()),
+        "smallest": int(found.sizes.min()),
+        "median": float(np.median(found.sizes)),
+        "largest": int(found.sizes.max()),
+        "distribution": [
+            {"sizes": name, "groups": groups, "records": rows} for name, groups, rows in found.distribution
+        ],
+        "prosecutor": found.prosecutor,
+        "journalist": found.journalist,
+        "population": "the records" if found.in_population is None else "given",
+        "marketer": found.marketer,
+        "worst_class_confidence": found.worst_confidence,
+        "records_with_certain_class": found.certain,
+    }
+
+
+def _text(found: GroupRisk, release: Release) -> str:
+    sizes = found.sizes
+    rows = [(name, f"{groups:,}", f"{records:,}") for name, groups, records in found.distribution]
+    assumed = "; no population is given, so the records are taken for it" if found.in_population is None else ""
+    risks = [
+        (
+            "prosecutor",
+            _percent(found.prosecutor),
+            "finds someone who is known to be in the table (1 / smallest group)",
+        ),
+        ("journalist", _percent(found.journalist), f"finds someone of the population{assumed}"),
+        ("marketer", _percent(found.marketer), "of all records are found by guessing, on average (groups / records)"),
+    ]
+    blocks = [
+        release.manifest.guarantee,
+        f"{len(sizes):,} groups of {sizes.min():,} to {sizes.max():,} records, median {np.median(sizes):,.0f}\n"
+        + table(rows, ("size", "groups", "records"), (1, 2)),
+        "At worst\n" + table(risks, ("who", "chance", "what"), (1,)),
+    ]
+    if found.worst_confidence is not None:
+        blocks.append(
+            f"Worst confidence in a value of {release.schema.target}: {_percent(found.worst_confidence)} "
+            f"({found.certain:,} records lie in groups that have one value only)"
+        )
+    return "\n\n".join(blocks)
+
+
+def _epsilon(release: Release) -> Fraction:
+    epsilon = release.manifest.epsilon
+    assert isinstance(epsilon, Fraction)
+    return epsilon
+
+
+def _odds_plain(release: Release) -> dict[str, Any]:
+    present, value = (odds_factor(_epsilon(release), records) for records in (1, 2))
+    return {
+        "epsilon": str(release.manifest.epsilon),
+        "secure": release.manifest.secure,
+        "odds_of_presence": present,
+        "odds_of_value": value,
+        "believed_after": [
+            {"before": prior, "presence": believed_after(prior, present), "value": believed_after(prior, value)}
+            for prior in PRIORS
+        ],
+    }
+
+
+def _odds_text(release: Release) -> str:
+    present, value = (odds_factor(_epsilon(release), records) for records in (1, 2))
+    rows = [
+        (_percent(prior), _percent(believed_after(prior, present)), _percent(believed_after(prior, value)))
+        for prior in PRIORS
+    ]
+    words = (
+        f"Whatever someone knows, this release multiplies their odds that a person is in the table by at most "
+        f"exp(epsilon) = {present:,.3g}. Odds that a person in it has one value and not another, by at most "
+        f"exp(2 epsilon) = {value:,.3g}: the person's record is taken out and another put in."
+    )
+    header = ("believed before", "that someone is in the table", "that someone has a value")
+    return "\n\n".join([release.manifest.guarantee, words, "At most believed after\n" + table(rows, header, (0, 1, 2))])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

@@ -1,0 +1,61 @@
+"""The other door: exact counts, for methods that are not differentially private and say so.
+
+Not a meter with the noise turned off but a type of its own, so that a differentially private method cannot be handed
+it by mistake. It notes in the ledger that no epsilon bounds what follows, and why, **before** it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sfumato.counts.tally import BLAME, CountEngine, Counts, Domain, Tally
+from sfumato.errors import PrivacyError
+from sfumato.privacy.budget import NonPrivate
+
+
+class Notebook(Protocol):
+    """Where looks are noted: when `note` returns, the line is durable."""
+
+    def note(self, line: NonPrivate) -> None:
+        """Write a line, or refuse."""
+
+
+class ExactCounts:
+    """Answers tallies exactly. Questions are asked in public terms here, too: there is no way to ask for a row."""
+
+    def __init__(
+        self,
+        engine: CountEngine,
+        notebook: Notebook,
+        domain: Domain,
+        reason: str,
+        watch: Callable[[str], None] | None = None,
+    ) -> None:
+        """Stand between a method and an engine on a table of this domain; `watch` hears of each look."""
+        self._engine = engine
+        self._notebook = notebook
+        self._domain = domain
+        self._reason = reason
+        self._watch = watch
+        self._lines: list[NonPrivate] = []
+
+    @property
+    def lines(self) -> tuple[NonPrivate, ...]:
+        """What was noted so far."""
+        return tuple(self._lines)
+
+    def tally(self, tally: Tally, label: str) -> Counts:
+        """Count everything that the tally asks for.
+
+        Looks of one label are one line: infinity twice is no more than once, so a line tells what was looked for.
+        """
+        if tally.domain != self._domain:
+            raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
+        line = NonPrivate(label, self._reason)
+        if line not in self._lines:
+            self._notebook.note(line)
+            self._lines.append(line)
+        if self._watch:
+            self._watch(label)
+        return self._engine.tally(tally)

@@ -1,0 +1,122 @@
+"""What a release leaves an adversary: the chance to find a person in groups of exact counts, or the odds that an
+epsilon allows.
+
+Both are about the release alone: what everyone who has it can compute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import ReleaseError
+from sfumato.partition import Codes
+from sfumato.release.regions import regions_of
+from sfumato.release.release import Release
+
+Integers = NDArray[np.int64]
+
+SIZES = (1, 2, 5, 10, 20, 50, 100, 1000)
+"""Where the classes of group sizes begin."""
+
+
+@dataclass(frozen=True)
+class GroupRisk:
+    """How well a person hides in the groups of a release with exact counts."""
+
+    sizes: Integers
+    """the records of every group that holds someone"""
+    in_population: Integers | None
+    """by group, the people of the population from which the records come that look the same, if it is known"""
+    worst_confidence: float | None
+    """the largest share that one class has of a group; None without a class"""
+    certain: int
+    """how many records lie in groups that have one class only"""
+
+    @property
+    def prosecutor(self) -> float:
+        """The chance to find a person who is known to be in the table: 1 / the smallest group."""
+        return 1 / int(self.sizes.min())
+
+    @property
+    def journalist(self) -> float:
+        """The chance to find someone of the population, in the table or not: 1 / the fewest people who look the same.
+
+        Without a population the records are all that is known of it, and the journalist is as well off as the
+        prosecutor.
+        """
+        return self.prosecutor if self.in_population is None else 1 / int(self.in_population.min())
+
+    @property
+    def marketer(self) -> float:
+        """The share of records that guesses find on average: the mean over records of 1 / their group's size, which
+        is groups / records.
+        """
+        return len(self.sizes) / int(self.sizes.sum())
+
+    @property
+    def distribution(self) -> list[tuple[str, int, int]]:
+        """Groups and records by classes of group sizes."""
+        which = np.searchsorted(SIZES, self.sizes, side="right") - 1
+        groups, records = np.bincount(which), np.bincount(which, self.sizes)
+        ends = [*(f"to {above - 1}" for above in SIZES[1:]), "and more"]
+        return [
+            (f"{SIZES[at]} {ends[at]}", int(groups[at]), int(records[at])) for at in range(len(groups)) if groups[at]
+        ]
+
+
+def group_risk(release: Release, population: Mapping[str, Codes] | int | None = None) -> GroupRisk:
+    """Work out the risks of a release with exact counts.
+
+    A population is a table of coded rows, whose people are counted in each group, or their number alone: then a group
+    is taken to be as frequent among them as among the records.
+    """
+    if release.manifest.promise is None:
+        raise ReleaseError("the release must have exact counts", "An epsilon has no groups to hide in.")
+    counts = release.counts.counts
+    held = np.flatnonzero(counts.any(axis=1))
+    sizes = counts[held].sum(axis=1)
+    largest = counts[held].max(axis=1)
+    classes = release.schema.target is not None
+    return GroupRisk(
+        sizes,
+        _in_population(release, held, sizes, population),
+        float((largest / sizes).max()) if classes else None,
+        int(sizes[largest == sizes].sum()) if classes else 0,
+    )
+
+
+def _in_population(
+    release: Release, held: Integers, sizes: Integers, population: Mapping[str, Codes] | int | None
+) -> Integers | None:
+    if population is None:
+        return None
+    if isinstance(population, int):
+        people = np.asarray(sizes * population // sizes.sum())
+    else:
+        regions = regions_of(release.partition, [population[name] for name in release.schema.predictors])
+        people = np.asarray(np.bincount(regions, minlength=release.partition.regions)[held])
+    if (people < sizes).any():
+        raise ReleaseError(
+            "the population must hold the people of the release", "Give a larger one, or the one that they come from."
+        )
+    return people
+
+
+def odds_factor(epsilon: Fraction, records: int = 1) -> float:
+    """Give by how much a release may multiply the odds that one bets on: exp(epsilon) for each record that differs."""
+    return math.exp(float(epsilon) * records)
+
+
+def believed_after(prior: float, factor: float) -> float:
+    """Give the most that one can believe after a release, whose odds are at most so many times those before.
+
+    >>> round(believed_after(0.5, math.exp(1)), 3)
+    0.731
+    """
+    return factor * prior / (factor * prior + 1 - prior)
