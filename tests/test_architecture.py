@@ -25,6 +25,7 @@ PUBLIC = {
     "coverage",
     "conditions",
     "promises",
+    "modl",
 }
 MAY_IMPORT = {
     "errors": set(),
@@ -40,6 +41,7 @@ MAY_IMPORT = {
     "coverage": {"attributes"},
     "conditions": {"errors", "attributes", "coverage", "schema"},
     "promises": {"errors", "exact"},
+    "modl": {"errors", "modl"},
     "privacy": PUBLIC | {"privacy"},
     "counts": PUBLIC | {"counts", "privacy"},
     "methods": PUBLIC
