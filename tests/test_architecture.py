@@ -155,6 +155,7 @@ def test_public_names() -> None:
         "TDS",
         "Account",
         "CDiffGen",
+        "DPCocGen",
         "DiffGen",
         "DiffMulti",
         "Estimate",

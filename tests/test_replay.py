@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay import Purse, Recorder, compare, domain_of, loss_of, run
-from sfumato import CDiffGen, DiffGen, DiffMulti, Laplace, Schema
+from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Schema
 from sfumato.counts.choices import Choices, Ways
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
@@ -56,6 +56,9 @@ VARIANTS = [
     DiffMulti.as_published(specializations=9),
     DiffMulti.as_published(specializations=9, score="ncp"),
     DiffMulti.as_published(specializations=9, score="discernibility"),
+    DPCocGen(),
+    DPCocGen(margins=Fraction(0), cells=12),
+    DPCocGen.as_published(),
     Laplace(),
 ]
 

@@ -8,7 +8,7 @@ from sfumato import datasets
 from sfumato.account import Account
 from sfumato.errors import SfumatoError
 from sfumato.holder import check, draft
-from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, Laplace
+from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
 from sfumato.schema import Schema
@@ -23,6 +23,7 @@ __all__ = [
     "TDS",
     "Account",
     "CDiffGen",
+    "DPCocGen",
     "DiffGen",
     "DiffMulti",
     "Estimate",

@@ -213,7 +213,14 @@ class Account:
             steps=draft.steps,
         )
         return Release(
-            self.schema, draft.partition, draft.counts, draft.margins, manifest, draft.earlier, draft.consistency
+            self.schema,
+            draft.partition,
+            draft.counts,
+            draft.margins,
+            manifest,
+            draft.earlier,
+            draft.consistency,
+            draft.histogram,
         )
 
 

@@ -48,6 +48,8 @@ class Grid:
         for order, leaves in zip(self.orders, self.shape, strict=False):
             if order is not None and sorted(order) != list(range(leaves)):
                 raise ValueError("an order must name every leaf once")
+        if all(order is None for order in self.orders):
+            object.__setattr__(self, "orders", ())
 
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Grid:

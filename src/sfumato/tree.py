@@ -61,6 +61,10 @@ class Tree:
             array.setflags(write=False)
         object.__setattr__(self, "stage", Stage(len(self.parents)))
 
+    def order_of(self, attribute: int) -> Indices:
+        """Give the leaves of an attribute in the order of which boxes have ranges: as they are."""
+        return np.arange(self.shape[attribute])
+
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Tree:
         """One region that holds everything."""

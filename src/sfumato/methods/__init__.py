@@ -6,10 +6,11 @@ from sfumato.methods.base import Draft, Method
 from sfumato.methods.cdiffgen import CDiffGen
 from sfumato.methods.diffgen import DiffGen
 from sfumato.methods.diffmulti import DiffMulti
+from sfumato.methods.dpcocgen import DPCocGen
 from sfumato.methods.laplace import Laplace
 
-METHODS: dict[str, type[DiffGen] | type[CDiffGen] | type[DiffMulti] | type[Laplace]] = {
-    method.name: method for method in (DiffGen, CDiffGen, DiffMulti, Laplace)
+METHODS: dict[str, type[DiffGen] | type[CDiffGen] | type[DiffMulti] | type[DPCocGen] | type[Laplace]] = {
+    method.name: method for method in (DiffGen, CDiffGen, DiffMulti, DPCocGen, Laplace)
 }
 
-__all__ = ["METHODS", "CDiffGen", "DiffGen", "DiffMulti", "Draft", "Laplace", "Method"]
+__all__ = ["METHODS", "CDiffGen", "DPCocGen", "DiffGen", "DiffMulti", "Draft", "Laplace", "Method"]

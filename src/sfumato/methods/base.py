@@ -30,6 +30,8 @@ class Draft:
     """what was bought on the way, if the regions are the leaves of a tree"""
     consistency: Consistency = "least squares"
     """how all these counts of a tree are made to agree"""
+    histogram: Noisy | None = None
+    """the noisy counts of all single cells, by class, if they were bought, too"""
 
 
 class Method(Protocol):

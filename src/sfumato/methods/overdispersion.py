@@ -36,6 +36,11 @@ def corrected(noisy: Integers, rate: Fraction) -> Corrected:
     return Corrected(np.where(noisy > threshold, noisy, 0), clipped_dispersion(rate))
 
 
+def clipped(noisy: Integers) -> Corrected:
+    """Clip counts at 0 and take them for exact, as the paper does."""
+    return Corrected(np.maximum(noisy, 0), 1.0)
+
+
 def clipped_dispersion(rate: Fraction) -> float:
     """Give variance over mean of max(noise, 0), at least 1.
 

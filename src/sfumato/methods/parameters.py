@@ -30,12 +30,13 @@ def read_number(name: str, value: object, remedy: str, least: int = 1, most: int
     return number
 
 
-def read_share(name: str, value: object, least: Fraction) -> Fraction:
+def read_share(name: str, value: object, least: Fraction, most: Fraction = Fraction(9, 10)) -> Fraction:
     """Read a share of the budget."""
     share = read_fraction(value)
-    if share is None or not least <= share <= Fraction(9, 10) or share.denominator > 1000:
+    if share is None or not least <= share <= most or share.denominator > 1000:
         raise MethodError(
-            f"{name} ({str(value)[:40]}) must be a share from {float(least):g} to 0.9 with at most three decimals",
+            f"{name} ({str(value)[:40]}) must be a share from {float(least):g} to {float(most):g} with at most three "
+            "decimals",
             "Give for example 0.2.",
         )
     return share

@@ -84,9 +84,10 @@ class DataGrid:
         if not any(fits):
             least = 1 if cells is not None else len(self.labels)
             raise MethodError(f"a grid has at least {least} of them", "Give a larger number.")
-        return self._after(fits.index(True))
+        return self.after(fits.index(True))
 
-    def _after(self, merges: int) -> DataGrid:
+    def after(self, merges: int) -> DataGrid:
+        """Give the grid after so many merges on the way to the null model."""
         if merges == 0:
             return self
         step = self.steps[merges - 1]

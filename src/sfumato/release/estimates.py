@@ -113,7 +113,7 @@ class GridEstimates(Estimates):
         return int(self.counts.counts.sum())
 
     @property
-    def shown(self) -> Integers:
+    def shown(self) -> NDArray[Any]:
         """The noisy counts as they were measured."""
         return self.counts.counts
 

@@ -8,17 +8,22 @@ Reading executes nothing and believes nothing that the manifest's digests do not
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
+from sfumato.release.histogram_files import FILES as HISTOGRAM_FILES
+from sfumato.release.histogram_files import read_counts, read_histogram, write_histogram
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.release.margin_files import FILE as MARGINS_FILE
 from sfumato.release.margin_files import margin_rates, read_margins, write_margins
@@ -30,11 +35,17 @@ from sfumato.storage import give_room, reason_of, sha256
 from sfumato.tree import Partition, Tree
 
 GRID_FILES = {"records.parquet", MARGINS_FILE, "schema.json", "geometry.json"}
-FILES = {"grid": GRID_FILES, "tree": GRID_FILES | {"nodes.parquet", "counts.parquet", "earlier.parquet"}}
+FILES = {
+    "grid": GRID_FILES,
+    "groups": GRID_FILES | HISTOGRAM_FILES,
+    "tree": GRID_FILES | {"nodes.parquet", "counts.parquet", "earlier.parquet"},
+}
 BYTES_PER_CELL = 24
 BYTES_PER_LEAF = 128
 
-Contents = tuple[Schema, Partition, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...], Consistency]
+Contents = tuple[
+    Schema, Partition, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...], Consistency, Noisy | None
+]
 
 
 def space_for(cells: int, schema: Schema) -> int:
@@ -44,7 +55,7 @@ def space_for(cells: int, schema: Schema) -> int:
 
 def write_release(staging: Path, contents: Contents, records: Iterator[pa.RecordBatch]) -> Manifest:
     """Write all files into an empty folder; give the manifest that seals them."""
-    schema, partition, counts, margins, manifest, earlier, consistency = contents
+    schema, partition, counts, margins, manifest, earlier, consistency, histogram = contents
     give_room(staging)
     try:
         _write_records(staging / "records.parquet", records)
@@ -53,8 +64,11 @@ def write_release(staging: Path, contents: Contents, records: Iterator[pa.Record
         if isinstance(partition, Tree):
             write_tree(staging, schema, partition, counts, earlier)
             geometry = tree_geometry(counts, earlier, consistency)
+        elif histogram is None:
+            geometry = _grid_geometry("grid", schema, partition, counts)
         else:
-            geometry = _grid_geometry(schema, partition, counts)
+            geometry = _grid_geometry("groups", schema, partition, counts)
+            geometry |= write_histogram(staging, schema, counts, histogram)
         _write_json(staging / "geometry.json", geometry | margin_rates(schema, margins))
         sealed = manifest.with_files({path.name: sha256(path) for path in sorted(staging.iterdir())})
         (staging / "manifest.json").write_text(sealed.dump(), encoding="utf-8")
@@ -69,12 +83,11 @@ def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(plain, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-def _grid_geometry(schema: Schema, grid: Grid, counts: Noisy) -> dict[str, Any]:
+def _grid_geometry(kind: str, schema: Schema, grid: Grid, counts: Noisy) -> dict[str, Any]:
     (rate,) = counts.rates
-    return {
-        "partition": {"kind": "grid", "cuts": dict(zip(schema.predictors, grid.cuts, strict=True))},
-        "counts_epsilon": str(rate),
-    }
+    orders = {name: order for name, order in zip(schema.predictors, grid.orders, strict=False) if order is not None}
+    partition = {"kind": kind, "cuts": dict(zip(schema.predictors, grid.cuts, strict=True))}
+    return {"partition": partition | ({"orders": orders} if orders else {}), "counts_epsilon": str(rate)}
 
 
 def _write_records(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
@@ -124,12 +137,19 @@ def _read(place: Path, manifest: Manifest) -> Contents:
         )
     if manifest.files.keys() != FILES[kind]:
         raise ReleaseError(f"manifest.json must seal exactly the files of a {kind}", AGAIN)
-    partition, counts, earlier = (read_tree if kind == "tree" else _read_grid)(place, schema, geometry)
+    partition, counts, earlier = READERS[kind](place, schema, geometry)
     if partition.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
     _refuse_other_noise(manifest, counts, earlier)
     margins = read_margins(place, schema, geometry)
-    return schema, partition, counts, margins, manifest, earlier, read_consistency(geometry)
+    histogram = read_histogram(place, schema, geometry) if kind == "groups" else None
+    _refuse_other_histogram(schema, histogram)
+    return schema, partition, counts, margins, manifest, earlier, read_consistency(geometry), histogram
+
+
+def _refuse_other_histogram(schema: Schema, histogram: Noisy | None) -> None:
+    if histogram is not None and len(histogram.counts) != math.prod(schema.shape):
+        raise ReleaseError("the release's histogram must have a count for every cell", AGAIN)
 
 
 def _refuse_other_noise(manifest: Manifest, counts: Noisy, earlier: Sequence[NodeCounts]) -> None:
@@ -141,8 +161,35 @@ def _refuse_other_noise(manifest: Manifest, counts: Noisy, earlier: Sequence[Nod
 
 
 def _read_grid(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:
-    grid = Grid(tuple(tuple(map(int, geometry["partition"]["cuts"][name])) for name in schema.predictors))
+    """Read a grid whose records show its counts as they were measured."""
     column = count_names(schema)[0]
     noisy = whole_numbers(pq.read_table(place / "records.parquet", columns=[column])[column])
-    counts = Noisy.even(noisy.reshape(grid.regions, len(schema.classes)), read_rate(geometry["counts_epsilon"]))
-    return grid, counts, ()
+    return _counted(schema, geometry, noisy)
+
+
+def _read_groups(
+    place: Path, schema: Schema, geometry: Mapping[str, Any]
+) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:
+    """Read a grid whose counts have a file of their own."""
+    return _counted(schema, geometry, read_counts(place / "counts.parquet", schema))
+
+
+def _counted(
+    schema: Schema, geometry: Mapping[str, Any], counts: NDArray[np.int64]
+) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:
+    given = geometry["partition"]
+    orders = given.get("orders", {})
+    grid = Grid(
+        tuple(tuple(map(int, given["cuts"][name])) for name in schema.predictors),
+        tuple(tuple(map(int, orders[name])) if name in orders else None for name in schema.predictors),
+    )
+    shaped = counts.reshape(grid.regions, len(schema.classes))
+    return grid, Noisy.even(shaped, read_rate(geometry["counts_epsilon"])), ()
+
+
+READERS: Mapping[str, Callable[[Path, Schema, Mapping[str, Any]], tuple[Partition, Noisy, tuple[NodeCounts, ...]]]] = {
+    "grid": _read_grid,
+    "groups": _read_groups,
+    "tree": read_tree,
+}
+"""How regions of each kind, their counts and earlier counts are read."""

@@ -35,7 +35,7 @@ def record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Give all cells as rows, regions in their order and classes inside: both counts are regions x classes."""
     labels = [
-        pa.array([column.label(lo, hi) for lo, hi in side.ranges.tolist()])
+        pa.array([side.label(column, lo, hi) for lo, hi in side.ranges.tolist()])
         for column, side in zip(schema.predictors.values(), sides, strict=True)
     ]
     classes = len(schema.classes)

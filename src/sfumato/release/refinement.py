@@ -7,13 +7,13 @@ Post-processing of released numbers.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.modl.factorials import log_gamma
 from sfumato.privacy.noisy import variance_of
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def _means(shape: float, rate: float, expected: Floats, count: float) -> Floats:
     """
     reach = REACH / rate + 8 * np.sqrt(expected.max() + expected.max() ** 2 / shape)
     tried = np.unique(np.linspace(max(count - reach, 0.0), count + reach, STEPS).round())
-    ways = np.array([math.lgamma(k + shape) - math.lgamma(k + 1) for k in tried.tolist()])
+    ways = log_gamma(tried + shape + 1) - np.log(tried + shape) - log_gamma(tried + 1)
     prior = ways + tried * np.log(expected / (shape + expected))[:, None]
     logs = prior - rate * np.abs(tried - count)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * np.gradient(tried)

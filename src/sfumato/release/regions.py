@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from sfumato.attributes import Categorical, Numeric
 from sfumato.partition import Codes, Grid, Indices
 from sfumato.tree import Partition
 
@@ -21,13 +22,22 @@ class Sides:
     """The ranges of one attribute that occur among the regions, and the number of the one that each region has."""
 
     ranges: Indices
-    """distinct ranges x 2: [lo, hi) of leaf codes"""
+    """distinct ranges x 2: [lo, hi) of places in the order"""
     number: Callable[[Indices], Indices]
     """from regions to rows of `ranges`"""
+    order: Indices
+    """the attribute's leaves in the order of which these are ranges: of their codes, or group after group"""
 
     def of(self, regions: Indices) -> Indices:
         """Give the range of each region: regions x 2."""
         return self.ranges[self.number(regions)]
+
+    def label(self, column: Categorical | Numeric, lo: int, hi: int) -> str:
+        """Name a range: neighbours as the attribute names them, others one by one."""
+        leaves = np.sort(self.order[lo:hi])
+        if leaves[-1] - leaves[0] == hi - lo - 1:
+            return column.label(int(leaves[0]), int(leaves[-1]) + 1)
+        return " | ".join(column.label(leaf, leaf + 1) for leaf in leaves.tolist())
 
 
 def sides_of(partition: Partition, attribute: int) -> Sides:
@@ -41,11 +51,12 @@ def sides_of(partition: Partition, attribute: int) -> Sides:
     """
     if isinstance(partition, Grid):
         cut = np.asarray(partition.cuts[attribute], np.int64)
-        return Sides(np.stack([cut[:-1], cut[1:]], axis=1), partial(partition.parts_at, attribute))
+        ranges, order = np.stack([cut[:-1], cut[1:]], axis=1), partition.order_of(attribute)
+        return Sides(ranges, partial(partition.parts_at, attribute), order)
     boxes = partition.boxes[partition.leaves, attribute].astype(np.int64)
     base = partition.shape[attribute] + 1
     keys, numbers = np.unique(boxes[:, 0] * base + boxes[:, 1], return_inverse=True)
-    return Sides(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__)
+    return Sides(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__, partition.order_of(attribute))
 
 
 def regions_of(partition: Partition, columns: Sequence[Codes]) -> Indices:

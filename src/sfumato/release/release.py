@@ -24,10 +24,12 @@ from sfumato.errors import QueryError, ReleaseError
 from sfumato.exact import read_whole
 from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
+from sfumato.partition import Grid
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.answers import Cover, Estimate, estimate, wholly_covered
 from sfumato.release.cell_columns import CellColumn, cell_columns, cell_table, refuse_too_many
 from sfumato.release.cells import Axis, cell_estimates
+from sfumato.release.coclusters import CoclusterEstimates
 from sfumato.release.estimates import Estimates
 from sfumato.release.folder import Contents, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
@@ -60,6 +62,8 @@ class Release:
     """what was bought for nodes of a tree on the way to its regions"""
     consistency: Consistency = "least squares"
     """how the counts of a tree are made to agree"""
+    histogram: Noisy | None = None
+    """noisy counts of all single cells, by class, from which the groups of a grid were made"""
 
     def __repr__(self) -> str:
         """Tell the method, the promise and the size."""
@@ -81,6 +85,8 @@ class Release:
     @cached_property
     def estimates(self) -> Estimates:
         """The best estimate of every region's counts from everything that was bought."""
+        if self.histogram is not None and isinstance(self.partition, Grid):
+            return CoclusterEstimates(self.partition, self.counts, self.histogram)
         return Estimates.of(self.partition, self.counts, self.earlier, self.consistency)
 
     @cached_property
@@ -90,6 +96,11 @@ class Release:
 
     @cached_property
     def _spreads(self) -> list[Spread]:
+        """How people are spread over the leaves of each attribute, in the order of which regions have ranges."""
+        return [spread.reordered(side.order) for spread, side in zip(self._leaf_spreads, self.sides, strict=True)]
+
+    @cached_property
+    def _leaf_spreads(self) -> list[Spread]:
         """How people are spread over the leaves of each attribute."""
         return [
             Spread.of(leaves, people_of(self.margins[attribute]) if attribute in self.margins else None)
@@ -107,7 +118,9 @@ class Release:
 
     def _covers(self, weights: Mapping[str, NDArray[np.float64]]) -> dict[int, Cover]:
         return {
-            attribute: Cover.of(self.sides[attribute].ranges, self._spreads[attribute], weights[name])
+            attribute: Cover.of(
+                self.sides[attribute].ranges, self._spreads[attribute], weights[name][self.sides[attribute].order]
+            )
             for attribute, name in enumerate(self.schema.predictors)
             if name in weights
         }
@@ -123,7 +136,9 @@ class Release:
         boxes, counts = self.estimates.covering(whole)
         names = list(self.schema.predictors)
         columns = {
-            names[at]: [self.schema.predictors[names[at]].label(lo, hi) for lo, hi in boxes[:, at].tolist()]
+            names[at]: [
+                self.sides[at].label(self.schema.predictors[names[at]], lo, hi) for lo, hi in boxes[:, at].tolist()
+            ]
             for at in self.partition.split_attributes
         }
         return pa.table(columns | {"estimate": counts @ self._class_weights(weights)})
@@ -158,7 +173,10 @@ class Release:
         target = self.schema.target if self.schema.target in names else None
         counts = self.estimates.values if target else self.estimates.values.sum(axis=1, keepdims=True)
         order = [*(list(self.schema.predictors)[at] for at in asked), target or ""]
-        return cell_table(cell_estimates(counts, axes), order, columns)
+        cells = cell_estimates(counts, axes)
+        for axis, at in enumerate(asked):
+            cells = cells.take(np.argsort(self.sides[at].order), axis=axis)
+        return cell_table(cells, order, columns)
 
     def classify(self, table: Any) -> NDArray[np.str_]:
         """Give the class that is most frequent in the region of each row of a table: a path or a frame, with or
@@ -215,19 +233,27 @@ class Release:
             raise ReleaseError(
                 f"rows ({rows}) must be a whole number from 0 to {MOST_ROWS:,}", "Give another number, or none."
             )
-        cells = draw_cells(self.estimates.people(how), size, rng)
-        regions, classes = np.divmod(cells, len(self.schema.classes))
-        leaves = draw_leaves(self.sides, self._spreads, regions, rng)
+        if isinstance(self.estimates, CoclusterEstimates):
+            cells = self.estimates.cell_people(self._leaf_spreads, how)
+            *leaves, classes = np.unravel_index(draw_cells(cells, size, rng), cells.shape)
+        else:
+            drawn_cells = draw_cells(self.estimates.people(how), size, rng)
+            regions, classes = np.divmod(drawn_cells, len(self.schema.classes))
+            leaves = draw_leaves(self.sides, self._spreads, regions, rng)
         drawn = dict(zip(self.schema.predictors, leaves, strict=True))
         return drawn if self.schema.target is None else drawn | {self.schema.target: classes}
 
     @property
     def _contents(self) -> Contents:
-        return self.schema, self.partition, self.counts, self.margins, self.manifest, self.earlier, self.consistency
+        return (
+            *(self.schema, self.partition, self.counts, self.margins),
+            *(self.manifest, self.earlier, self.consistency, self.histogram),
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write the release to a folder, whole or not at all."""
-        cells = self.counts.counts.size + sum(bought.noisy.counts.size for bought in self.earlier)
+        bought = [self.counts, *(one.noisy for one in self.earlier), *([self.histogram] if self.histogram else [])]
+        cells = sum(noisy.counts.size for noisy in bought)
         with staged_folder(folder, space_for(cells, self.schema)) as staging:
             self.write_into(staging)
 

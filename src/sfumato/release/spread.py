@@ -37,6 +37,10 @@ class Spread:
             return cls(np.ones(leaves))
         return cls(np.rint(people * (FINENESS / max(people.sum(), 1.0))) + 1.0)
 
+    def reordered(self, order: Indices) -> Spread:
+        """Give the same mass in another order of the leaves."""
+        return Spread(self.mass[order])
+
     def shares(self, ranges: Indices, weights: Floats) -> Floats:
         """Give the part of each range's people that weights of leaves cover."""
         covered, whole = (sums_within(mass, ranges) for mass in (self.mass * weights, self.mass))

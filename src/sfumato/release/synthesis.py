@@ -41,7 +41,7 @@ def draw_leaves(
     sides: Sequence[Sides], spreads: Sequence[Spread], regions: Integers, rng: np.random.Generator
 ) -> list[Integers]:
     """Draw one record inside each given region, as the leaf codes of its attributes."""
-    return [spread.draw(side.of(regions), rng) for side, spread in zip(sides, spreads, strict=True)]
+    return [side.order[spread.draw(side.of(regions), rng)] for side, spread in zip(sides, spreads, strict=True)]
 
 
 def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Generator) -> pa.Array:

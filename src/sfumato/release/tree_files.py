@@ -54,7 +54,7 @@ def write_tree(staging: Path, schema: Schema, tree: Tree, counts: Noisy, earlier
     nodes = {"parent": tree.parents, "attribute": tree.attributes, "low": tree.lows, "high": tree.highs}
     rounds = np.repeat(np.arange(len(earlier)), [len(bought.nodes) for bought in earlier])
     bought = [_columns(schema, one) for one in earlier]
-    empty = dict.fromkeys(("node", "rate", *_count_columns(schema)), np.zeros(0, np.int64))
+    empty = dict.fromkeys(("node", "rate", *count_columns(schema)), np.zeros(0, np.int64))
     together = {name: np.concatenate([empty[name], *(one[name] for one in bought)]) for name in empty}
     _write(staging / "nodes.parquet", nodes)
     _write(staging / "counts.parquet", _columns(schema, NodeCounts(tree.leaves, counts)))
@@ -66,13 +66,13 @@ def _write(path: Path, columns: Mapping[str, NDArray[np.integer]]) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
-def _count_columns(schema: Schema) -> list[str]:
+def count_columns(schema: Schema) -> list[str]:
     """Name the columns of the classes so that none is called like ours."""
     return [f"noisy_count {name}".rstrip() for name in schema.classes]
 
 
 def _columns(schema: Schema, bought: NodeCounts) -> dict[str, Integers]:
-    counts = dict(zip(_count_columns(schema), bought.noisy.counts.T, strict=True))
+    counts = dict(zip(count_columns(schema), bought.noisy.counts.T, strict=True))
     return {"node": bought.nodes, "rate": bought.noisy.rate_of} | counts
 
 
@@ -80,7 +80,7 @@ def read_tree(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple
     """Read a tree that partitions the schema's domain, and counts that fit it."""
     parents, attributes, lows, highs = _read(place / "nodes.parquet", ["parent", "attribute", "low", "high"])
     tree = Tree.of_nodes(schema.shape, parents, attributes, np.stack([lows, highs], axis=1))
-    names = ["node", "rate", *_count_columns(schema)]
+    names = ["node", "rate", *count_columns(schema)]
     final = _bought(tree, _read(place / "counts.parquet", names), geometry["counts_rates"])
     if not np.array_equal(final.nodes, tree.leaves):
         raise ReleaseError("the release must have counts for every region", AGAIN)

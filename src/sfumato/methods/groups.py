@@ -1,0 +1,56 @@
+"""Groups of values found by co-clustering, as parts of a grid: what they are called, and whether they mean anything."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.attributes import Numeric
+from sfumato.modl import DataGrid
+from sfumato.partition import Grid
+from sfumato.privacy.noisy import Noisy
+from sfumato.schema import Schema
+
+SURE = 4.0
+"""Structure must stand out from noise by so many standard deviations."""
+NO_STRUCTURE = "warning: the grid cannot be told from noise, so this release carries no structure beyond its margins"
+
+
+def grid_of(schema: Schema, found: DataGrid | None) -> Grid:
+    """Give the grid of the attributes' parts; the class is counted value by value in any case."""
+    if found is None:
+        return Grid.whole(schema.shape)
+    return Grid.of_groups(found.parts[: len(schema.shape)])
+
+
+def describe_groups(schema: Schema, grid: Grid) -> tuple[str, ...]:
+    """Tell the parts of each attribute."""
+    return tuple(
+        f"{name}: {parts} {'interval' if isinstance(column, Numeric) else 'group'}{'s' if parts > 1 else ''}"
+        for (name, column), parts in zip(schema.predictors.items(), grid.parts, strict=True)
+    )
+
+
+def structure(grid: Grid, counts: Noisy) -> tuple[str, ...]:
+    """Warn if the parts' own counts, whose noise the grid was not learnt from, show nothing that margins do not.
+
+    If attributes were independent, a part would have e people, the product of its margins' shares, and its count would
+    miss that by chance and by noise, with variance e + v. The sum of (count - e)^2 / (e + v) over G parts would then
+    be about G, give or take sqrt(2 G) or, the noise being Laplace, sqrt(5 G).
+    """
+    table = counts.counts.reshape(*grid.parts, -1).astype(np.float64)
+    deviations = _beyond_margins(table, float(counts.variances[0]))
+    excess = float((deviations - 1).sum())
+    return () if excess > SURE * math.sqrt(5 * table.size) else (NO_STRUCTURE,)
+
+
+def _beyond_margins(table: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+    """Give the squared deviations from what the margins say, in units of their variance."""
+    total = max(float(table.sum()), 1.0)
+    expected = np.full(table.shape, total)
+    for axis in range(table.ndim):
+        others = tuple(other for other in range(table.ndim) if other != axis)
+        expected *= np.maximum(table.sum(axis=others, keepdims=True), 0.0) / total
+    return np.asarray((table - expected) ** 2 / (expected + variance))
