@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-queries bench-speed bench-syntactic docs clean
+.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,9 @@ bench-cdiffgen: $(VENV)/.dev
 
 bench-diffmulti: $(VENV)/.dev
 	$(BIN)/python benchmarks/diffmulti.py
+
+bench-dpcocgen: $(VENV)/.dev
+	$(BIN)/python benchmarks/dpcocgen.py
 
 bench-queries: $(VENV)/.dev
 	$(BIN)/python benchmarks/queries.py

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato.release.release import Release
 from sfumato.schema import Schema
 
-Codes = Mapping[str, NDArray[np.unsignedinteger]]
+Codes = Mapping[str, NDArray[np.integer]]
 
 FLOOR = 0.001
 """The sanity bound: a truth below this share of the rows counts as this share."""

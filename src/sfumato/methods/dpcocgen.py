@@ -64,7 +64,7 @@ class DPCocGen:
     inside: Inside = parameter(
         "all", "How people are spread inside groups: by all that was paid for, or evenly, as in the paper."
     )
-    restarts: int = parameter(1, "How often the search for the best grid begins anew.")
+    restarts: int = parameter(0, "How often the search for the best grid begins anew.")
     max_cells: int = parameter(10_000_000, "A domain with more combinations of values than this is refused.")
 
     @classmethod
