@@ -58,14 +58,11 @@ def dense(release: Release) -> tuple[np.ndarray, np.ndarray]:
     return covariance @ design.T @ (precision[:, None] * measured), covariance
 
 
-@given(tree_releases(), st.data())
-def test_estimates_are_the_least_squares_of_everything_bought(release: Release, data: st.DataObject) -> None:
+@given(tree_releases())
+def test_estimates_are_the_least_squares_of_everything_bought(release: Release) -> None:
     values, covariance = dense(release)
-    numbers = st.floats(-3, 3, allow_nan=False)
-    weights = np.array(data.draw(st.lists(numbers, min_size=release.groups, max_size=release.groups)))
     assert release.estimates.values == pytest.approx(values, abs=1e-6)
     assert release.estimates.variances == pytest.approx(np.diag(covariance), rel=1e-6)
-    assert release.estimates.variance(weights) == pytest.approx(weights @ covariance @ weights, rel=1e-6, abs=1e-9)
 
 
 @given(st.data())
@@ -77,9 +74,7 @@ def test_regions_measured_once_keep_their_counts(data: st.DataObject) -> None:
     assert estimates.variances == pytest.approx(counts.variances)
     grid = Grid(((0, *range(1, tree.regions + 1)),))
     assert np.array_equal(Estimates.of(grid, counts).values, counts.counts)
-    assert Estimates.of(grid, counts).variance(np.arange(tree.regions)) == pytest.approx(
-        estimates.variance(np.arange(tree.regions))
-    )
+    assert Estimates.of(grid, counts).variances == pytest.approx(counts.variances)
 
 
 def test_two_measurements_of_a_leaf_are_averaged_by_precision() -> None:

@@ -15,7 +15,8 @@ from sfumato.cli.account import account
 from sfumato.cli.data import find_data
 from sfumato.cli.methods import EVERY, make_method, method_options
 from sfumato.cli.plans import plan_shown, refuse_unfit_options
-from sfumato.cli.recipients import inspect, query, records, sample, sql
+from sfumato.cli.query import query
+from sfumato.cli.recipients import inspect, records, sample, sql
 from sfumato.cli.risk import risk
 from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy

@@ -1,8 +1,8 @@
-"""The commands for those who receive a release: look, ask, draw, read."""
+"""The commands for those who receive a release: look, draw, read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from sfumato.errors import ReleaseError
 from sfumato.release.release import Release
 from sfumato.storage import staged_file
 
-MOST_SHOWN = 20
-"""More groups than this are counted and not shown."""
 MOST_ANSWERS = 100
 """More rows of an answer than this are counted and not shown."""
 
@@ -78,40 +76,6 @@ def _zeros(release: Release) -> str:
 
 @click.command()
 @release_argument
-@click.argument("condition", default="")
-@click.option("--explain", is_flag=True, help="List the groups that make up the answer, as few as possible.")
-@reporting
-def query(release: str, condition: str, explain: bool, show: Show) -> None:
-    """Estimate how many people satisfy CONDITION, such as "age between 30 and 40 and sex = 'Female'"."""
-    opened = Release.load(release)
-    answer = opened.count(condition)
-    low, high = answer.interval
-    plain = {
-        "value": answer.value,
-        "stddev": answer.stddev,
-        "interval95": [low, high],
-        "assumed": answer.assumed,
-        "aligned": answer.aligned,
-    }
-    text = str(answer)
-    if not opened.counts.is_exact:
-        text += f"\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}"
-    if explain:
-        groups = opened.explain(condition)
-        plain["groups"] = groups.to_pylist()
-        text += "\n\n" + _groups_text(groups)
-    show.result(plain, text)
-
-
-def _groups_text(groups: pa.Table) -> str:
-    """Show the first groups of an explanation."""
-    rows = [(*values[:-1], f"{values[-1]:,.1f}") for values in zip(*groups.to_pydict().values(), strict=True)]
-    more = f"\n... and {len(rows) - MOST_SHOWN:,} more" if len(rows) > MOST_SHOWN else ""
-    return table(rows[:MOST_SHOWN], groups.column_names, (len(groups.column_names) - 1,)) + more
-
-
-@click.command()
-@release_argument
 @click.argument("question", metavar="SELECT")
 @click.option("--out", type=click.Path(), help="The .csv or .parquet file to write [default: show the result].")
 @reporting
@@ -122,7 +86,7 @@ def sql(release: str, question: str, out: str | None, show: Show) -> None:
     """
     answers = Release.load(release).sql(question)
     if out:
-        _write(answers, out, show)
+        write(lambda: answers, out, show)
         return
     rows = list(zip(*(column.to_pylist() for column in answers.columns), strict=True))
     show.result({"columns": answers.column_names, "rows": rows}, _answers_text(rows, answers.column_names))
@@ -147,7 +111,8 @@ def _answers_text(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> str:
 @reporting
 def sample(release: str, rows: int | None, seed: int | None, nonnegative: Any, out: str, show: Show) -> None:
     """Draw synthetic records with original values."""
-    _write(Release.load(release).sample(rows, seed=seed, how=nonnegative), out, show)
+    opened = Release.load(release)
+    write(lambda: opened.sample(rows, seed=seed, how=nonnegative), out, show)
 
 
 @click.command()
@@ -157,13 +122,16 @@ def sample(release: str, rows: int | None, seed: int | None, nonnegative: Any, o
 @reporting
 def records(release: str, nonnegative: Any, out: str, show: Show) -> None:
     """Write the generalized records with their counts."""
-    _write(Release.load(release).records(how=nonnegative), out, show)
+    opened = Release.load(release)
+    write(lambda: opened.records(how=nonnegative), out, show)
 
 
-def _write(rows: pa.Table, out: str, show: Show) -> None:
+def write(make: Callable[[], pa.Table], out: str, show: Show) -> None:
+    """Make rows and write them to a file, whole or not at all; a place that cannot be written is refused before."""
     if not out.endswith((".csv", ".parquet")):
         raise ReleaseError(f"out ({out}) must end in .csv or .parquet", "Name the file accordingly.")
     with staged_file(out) as staging:
+        rows = make()
         if out.endswith(".csv"):
             _write_csv(rows, staging)
         else:

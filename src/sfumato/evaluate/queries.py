@@ -63,5 +63,5 @@ def _range(leaves: int, rng: np.random.Generator) -> tuple[int, int]:
 def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: Codes, size: int) -> NDArray[np.float64]:
     """Give |answer - truth| / max(truth, floor) for each query."""
     truths = np.array([query.truth(rows) for query in queries], np.float64)
-    answers = np.array([release.count_weighted(query.weights(release.schema)).value for query in queries])
+    answers = release.count_many([query.weights(release.schema) for query in queries]).values
     return np.asarray(np.abs(answers - truths) / np.maximum(truths, FLOOR * size))

@@ -7,18 +7,14 @@ spread), is told beside it: how much of the answer rests on it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.partition import Grid, Indices
-from sfumato.release.estimates import Estimates
-from sfumato.release.regions import Sides
-from sfumato.release.spread import Spread, sums_within
-from sfumato.tree import Partition
+from sfumato.release.covers import Sums
 
 Booleans = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -51,71 +47,55 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Cover:
-    """How much of each range of an attribute a condition covers: its people, and whether wholly or not at all."""
+class Answers:
+    """Many estimates, in the order of their conditions."""
 
-    weights: Floats
-    whole: Booleans
-    untouched: Booleans
+    conditions: tuple[str, ...]
+    values: Floats
+    stddevs: Floats
+    assumed: Floats
+    aligned: Booleans
 
     @classmethod
-    def of(cls, ranges: Indices, spread: Spread, leaves: Floats) -> Cover:
-        """Weigh ranges by the covered shares of their leaves."""
-        widths = ranges[:, 1] - ranges[:, 0]
-        whole, untouched = (sums_within(leaves == share, ranges) == widths for share in (1.0, 0.0))
-        return cls(spread.shares(ranges, leaves), whole, untouched)
+    def of(cls, conditions: Sequence[str], sums: Sums, classes: Floats) -> Answers:
+        """Weigh the classes, conditions x classes, which err alike and apart."""
+        values, resolved = ((one * classes).sum(axis=1) for one in (sums.values, sums.resolved))
+        variances = np.maximum(sums.variances, 0) * (classes**2).sum(axis=1)
+        assumed = np.where(sums.aligned, 0.0, values - resolved)
+        return cls(tuple(conditions), values, np.sqrt(variances), assumed, sums.aligned)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
+        """Put answers one after the other."""
+        arrays = ("values", "stddevs", "assumed", "aligned")
+        joined = [np.concatenate([np.empty(0), *(getattr(part, name) for part in parts)]) for name in arrays]
+        conditions = tuple(condition for part in parts for condition in part.conditions)
+        return cls(conditions, joined[0], joined[1], joined[2], joined[3].astype(np.bool_))
 
-def estimate(
-    partition: Partition, sides: Sequence[Sides], estimates: Estimates, covers: Mapping[int, Cover], classes: Floats
-) -> Estimate:
-    """Weigh every region by the product of its ranges' covers, by restricted attribute, and every class by its own."""
-    if isinstance(partition, Grid):
-        return _of_grid(partition, estimates, covers, classes)
-    return _of_regions(sides, estimates, covers, classes)
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.values)
 
+    def __getitem__(self, number: int) -> Estimate:
+        """Give one of them."""
+        value, stddev, assumed = (float(one[number]) for one in (self.values, self.stddevs, self.assumed))
+        return Estimate(value, stddev, assumed, bool(self.aligned[number]))
 
-def _of_grid(grid: Grid, estimates: Estimates, covers: Mapping[int, Cover], classes: Floats) -> Estimate:
-    """Sum out one attribute after the other, since the regions are all combinations of ranges."""
-    attributes = sorted({*grid.split_attributes, *covers})
-    everything = {at: np.ones(grid.parts[at]) for at in attributes}
-    weights = everything | {at: cover.weights for at, cover in covers.items()}
-    whole = everything | {at: cover.whole.astype(np.float64) for at, cover in covers.items()}
-    value, resolved = (_contract(estimates.values, [*factors.values(), classes]) for factors in (weights, whole))
-    variance = _contract(estimates.variances, [factor**2 for factor in weights.values()]) * float(classes @ classes)
-    aligned = all((cover.whole | cover.untouched).all() for cover in covers.values())
-    nobody = any(cover.untouched.all() for cover in covers.values())
-    return _answer(value, resolved, variance, aligned or nobody)
+    def __iter__(self) -> Iterator[Estimate]:
+        """Give one after the other."""
+        return (self[number] for number in range(len(self)))
 
-
-def wholly_covered(sides: Sequence[Sides], regions: Indices, covers: Mapping[int, Cover]) -> Booleans:
-    """Tell which regions a condition covers wholly."""
-    whole = np.ones(len(regions), np.bool_)
-    for attribute, cover in covers.items():
-        whole &= cover.whole[sides[attribute].number(regions)]
-    return whole
-
-
-def _of_regions(sides: Sequence[Sides], estimates: Estimates, covers: Mapping[int, Cover], classes: Floats) -> Estimate:
-    """Hand every region what its ranges have."""
-    regions = np.arange(len(estimates.values))
-    weights, untouched = np.ones(len(regions)), np.zeros(len(regions), np.bool_)
-    for attribute, cover in covers.items():
-        numbers = sides[attribute].number(regions)
-        weights *= cover.weights[numbers]
-        untouched |= cover.untouched[numbers]
-    whole = wholly_covered(sides, regions, covers)
-    counts = estimates.values @ classes
-    variance = estimates.variance(weights) * float(classes @ classes)
-    return _answer(float(weights @ counts), float(whole @ counts), variance, bool((whole | untouched).all()))
-
-
-def _answer(value: float, resolved: float, variance: float, aligned: bool) -> Estimate:
-    return Estimate(value, math.sqrt(variance), 0.0 if aligned else value - resolved, aligned)
-
-
-def _contract(table: Floats, weights: Iterable[Floats]) -> float:
-    """Weigh and sum a table axis by axis, outermost first; only the weights know its axes."""
-    for one in weights:
-        table = one @ table.reshape(len(one), -1)
-    return float(table.sum())
+    @property
+    def table(self) -> pa.Table:
+        """All of it as a table, with the 95 % interval for the noise."""
+        return pa.table(
+            {
+                "condition": pa.array(self.conditions, pa.string()),
+                "count": self.values,
+                "stddev": self.stddevs,
+                "low": self.values - Z95 * self.stddevs,
+                "high": self.values + Z95 * self.stddevs,
+                "assumed": self.assumed,
+                "aligned": self.aligned,
+            }
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -74,10 +74,6 @@ class Estimates(ABC):
         """The estimates as records show them."""
 
     @abstractmethod
-    def variance(self, weights: Floats) -> float:
-        """Give the variance of a weighted sum of the regions' estimates of one class."""
-
-    @abstractmethod
     def people(self, how: Nonnegative) -> Integers:
         """Give non-negative whole numbers of people: regions x classes."""
 
@@ -116,10 +112,6 @@ class GridEstimates(Estimates):
     def shown(self) -> NDArray[Any]:
         """The noisy counts as they were measured."""
         return self.counts.counts
-
-    def variance(self, weights: Floats) -> float:
-        """Sum the variances, times squared weights."""
-        return float(weights**2 @ self.variances)
 
     def people(self, how: Nonnegative) -> Integers:
         """Project all counts at once, or clamp them."""
@@ -161,12 +153,6 @@ class TreeEstimates(Estimates):
         """The estimates, rounded."""
         return np.asarray(np.round(self.values, DECIMALS))
 
-    def variance(self, weights: Floats) -> float:
-        """Take into account that leaves which share an ancestor err together."""
-        everywhere = np.zeros(len(self.tree))
-        everywhere[self.tree.leaves] = weights
-        return float(self.nodes.variance(everywhere))
-
     def people(self, how: Nonnegative) -> Integers:
         """Project from the root down, so that subtrees keep their people too, or clamp the rounded estimates."""
         refuse_unknown(how)
@@ -199,12 +185,9 @@ class ExactEstimates(TreeEstimates):
         everywhere[partition.leaves] = counts.counts
         measured = np.zeros(len(partition))
         measured[partition.leaves] = 1.0
-        return cls(partition, Consistent.of(partition.parents, everywhere, measured), counts.counts)
-
-    @property
-    def variances(self) -> Floats:
-        """Nothing."""
-        return np.zeros(len(self.counts))
+        agreed = Consistent.of(partition.parents, everywhere, measured)
+        certain = replace(agreed.passes, upward=np.zeros(len(partition)))
+        return cls(partition, replace(agreed, passes=certain), counts.counts)
 
     @property
     def total(self) -> int:
@@ -216,14 +199,18 @@ class ExactEstimates(TreeEstimates):
         """The counts."""
         return self.counts
 
-    def variance(self, weights: Floats) -> float:  # noqa: ARG002
-        """Give 0."""
-        return 0.0
-
     def people(self, how: Nonnegative) -> Integers:
         """Give the counts."""
         refuse_unknown(how)
         return self.counts
+
+    def majorities(self) -> Indices:
+        """Give the most frequent class, the first of equals; a leaf with no people follows its parent."""
+        majorities, empty = np.argmax(self.nodes.values, axis=1), self.nodes.values.sum(axis=1) == 0
+        for level in self.nodes.passes.levels:
+            followers = level.nodes[empty[level.nodes]]
+            majorities[followers] = majorities[self.tree.parents[followers]]
+        return np.asarray(majorities[self.tree.leaves])
 
 
 def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts], consistency: Consistency) -> Consistent:

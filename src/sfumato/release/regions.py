@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.attributes import Categorical, Numeric
 from sfumato.partition import Codes, Grid, Indices
-from sfumato.tree import Partition
+from sfumato.tree import Partition, Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,6 @@ class Sides:
 def sides_of(partition: Partition, attribute: int) -> Sides:
     """See a partition from one attribute.
 
-    >>> from sfumato.tree import Tree
     >>> tree = Tree.whole((4, 47)).refine([0], [1], [0, 22, 47], [0, 3]).refine([2], [0], [0, 2, 4], [0, 3])
     >>> jobs = sides_of(tree, 0)
     >>> jobs.ranges.tolist(), jobs.number(np.arange(3)).tolist()
@@ -53,10 +52,18 @@ def sides_of(partition: Partition, attribute: int) -> Sides:
         cut = np.asarray(partition.cuts[attribute], np.int64)
         ranges, order = np.stack([cut[:-1], cut[1:]], axis=1), partition.order_of(attribute)
         return Sides(ranges, partial(partition.parts_at, attribute), order)
-    boxes = partition.boxes[partition.leaves, attribute].astype(np.int64)
-    base = partition.shape[attribute] + 1
+    return _sides(partition, attribute, partition.leaves)
+
+
+def sides_of_nodes(tree: Tree, attribute: int) -> Sides:
+    """See all nodes of a tree from one attribute, those above the regions, too."""
+    return _sides(tree, attribute, np.arange(len(tree)))
+
+
+def _sides(tree: Tree, attribute: int, nodes: Indices) -> Sides:
+    boxes, base = tree.boxes[nodes, attribute].astype(np.int64), tree.shape[attribute] + 1
     keys, numbers = np.unique(boxes[:, 0] * base + boxes[:, 1], return_inverse=True)
-    return Sides(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__, partition.order_of(attribute))
+    return Sides(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__, tree.order_of(attribute))
 
 
 def regions_of(partition: Partition, columns: Sequence[Codes]) -> Indices:

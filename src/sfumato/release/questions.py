@@ -1,0 +1,131 @@
+"""Questions to a release, one or a hundred thousand: read, then answered block by block.
+
+A block is as many conditions as fit into a given memory, whatever they restrict; one condition is a block of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.conditions import read_condition
+from sfumato.errors import QueryError
+from sfumato.partition import Indices
+from sfumato.release.answers import Answers
+from sfumato.release.covers import WHOLE, Cover, Share, covers_of
+from sfumato.release.estimates import Estimates, GridEstimates, TreeEstimates
+from sfumato.release.grid_answers import GridAnswers
+from sfumato.release.regions import Sides
+from sfumato.release.spread import Spread
+from sfumato.release.tree_answers import TreeAnswers
+from sfumato.schema import Schema
+
+Booleans = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Condition = str | Mapping[str, Floats]
+"""Words, or weights of leaves by attribute; an attribute left out is not restricted."""
+
+BLOCK_BYTES = 2**29
+MOST_IN_BLOCK = 2**14
+BYTES = 16
+"""What a leaf or a range takes for each clause, about: weights, shares and states."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One condition as weights: of the leaves of attributes, by their number, and of classes."""
+
+    text: str
+    weights: Mapping[int, Floats]
+    classes: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Reads conditions and answers them from estimates."""
+
+    schema: Schema
+    sides: Sequence[Sides]
+    spreads: Sequence[Spread]
+    """both in the order of which regions have ranges"""
+    answers: GridAnswers | TreeAnswers
+
+    @classmethod
+    def to(cls, schema: Schema, sides: Sequence[Sides], spreads: Sequence[Spread], estimates: Estimates) -> Questions:
+        """Ask the regions of a grid or of a tree."""
+        if isinstance(estimates, TreeEstimates):
+            return cls(schema, sides, spreads, TreeAnswers(estimates))
+        assert isinstance(estimates, GridEstimates)
+        return cls(schema, sides, spreads, GridAnswers(estimates))
+
+    def ask(self, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
+        """Answer conditions; a mistake in one is told with its place."""
+        return Answers.joined([self._answer(block) for block in self._blocks(conditions, place)])
+
+    def read(self, condition: Condition) -> Question:
+        """Read words, or check weights."""
+        weights = read_condition(self.schema, condition) if isinstance(condition, str) else condition
+        self._refuse_weights(weights)
+        text = condition if isinstance(condition, str) else f"weights of {', '.join(condition) or 'nothing'}"
+        everyone = np.ones(len(self.schema.classes))
+        numbered = {
+            at: np.asarray(weights[name])[self.sides[at].order]
+            for at, name in enumerate(self.schema.predictors)
+            if name in weights
+        }
+        return Question(text, numbered, np.asarray(weights.get(self.schema.target or "", everyone)))
+
+    def wholly_covered(self, question: Question, regions: Indices) -> Booleans:
+        """Tell which regions a condition covers wholly."""
+        whole = np.ones(len(regions), np.bool_)
+        ranges = {at: side.ranges for at, side in enumerate(self.sides)}
+        for at, cover in covers_of(ranges, self.spreads, [question.weights]).items():
+            whole &= cover.states[self.sides[at].number(regions), 1] == WHOLE
+        return whole
+
+    def _blocks(self, conditions: Sequence[Condition], place: Callable[[int], str]) -> Iterator[list[Question]]:
+        """Read conditions until they fill a block."""
+        block: list[Question] = []
+        size = 0
+        for number, condition in enumerate(conditions):
+            try:
+                question = self.read(condition)
+            except QueryError as error:
+                raise QueryError(f"{place(number)}{error.problem}", error.remedy) from None
+            needed = sum(BYTES * (self.schema.shape[at] + len(self.answers.ranges[at])) for at in question.weights)
+            if block and (size + needed > BLOCK_BYTES or len(block) == MOST_IN_BLOCK):
+                yield block
+                block, size = [], 0
+            block.append(question)
+            size += needed
+        if block:
+            yield block
+
+    def _answer(self, block: Sequence[Question]) -> Answers:
+        covers = covers_of(self.answers.ranges, self.spreads, [question.weights for question in block])
+        sums = self.answers.sums(covers, self._settled(covers, len(block)))
+        texts = [question.text for question in block]
+        return Answers.of(texts, sums, np.stack([question.classes for question in block]))
+
+    def _settled(self, covers: Mapping[int, Cover], conditions: int) -> Share:
+        """Give what conditions cover of attributes of which all regions have the same range."""
+        share, everyone = Share.whole(conditions), np.arange(conditions)
+        for cover in covers.values():
+            if len(cover.shares) == 1:
+                shares, states = cover.over(np.zeros(1, np.int64), everyone)
+                share = share.of(shares[0], states[0])
+        return share
+
+    def _refuse_weights(self, weights: Mapping[str, Floats]) -> None:
+        leaves = {name: column.leaves for name, column in self.schema.predictors.items()}
+        if self.schema.target is not None:
+            leaves[self.schema.target] = len(self.schema.classes)
+        for name, given in weights.items():
+            if np.shape(given) != (leaves.get(name),):
+                raise QueryError(
+                    f"weights of {name[:40]} must be one for each leaf of an attribute of this release",
+                    f"It has {', '.join(list(leaves)[:20])}.",
+                )

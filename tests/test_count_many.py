@@ -1,0 +1,247 @@
+"""Thousands of counts at once: each the same as if it were asked alone, by hand, of the dense covariance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from handmade import (
+    BOXES,
+    RANGES,
+    box_releases,
+    handmade_tree,
+    leaf_weights,
+    manifest_of,
+    release_of,
+    release_over,
+    tree_releases,
+    weight_by_hand,
+)
+from sfumato import Release, Schema
+from sfumato.consistency import Consistent
+from sfumato.errors import QueryError
+from sfumato.partition import Grid
+from sfumato.privacy.noisy import NodeCounts, Noisy
+from sfumato.release import grid_answers, questions, tree_answers
+from sfumato.release.answers import Z95
+from sfumato.release.regions import sides_of_nodes
+from sfumato.release.tiles import Tile, tiles_of
+from sfumato.tree import Tree
+from trees import random_trees
+
+HANDMADE = release_over(handmade_tree(), [[4, 1], [5, 2], [9, 3]], {2: [1, 9]})
+BATCHES = st.lists(RANGES, min_size=1, max_size=12)
+
+
+@pytest.fixture(params=["at once", "in pieces"])
+def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer as is usual, or with small tiles, few conditions in a tile and a few in a block."""
+    if request.param == "in pieces":
+        monkeypatch.setattr(tree_answers, "SMALLEST_TILE", 2)
+        monkeypatch.setattr(tree_answers, "NEAR", 2)
+        monkeypatch.setattr(tree_answers, "MOST_HELD", 6)
+        monkeypatch.setattr(grid_answers, "MOST_AT_ONCE", 4)
+        monkeypatch.setattr(questions, "MOST_IN_BLOCK", 5)
+
+
+def covariance_by_hand(release: Release) -> np.ndarray:
+    """Give the covariance of the regions' estimates, one coefficient of a measurement after the other."""
+    if isinstance(release.partition, Grid):
+        return np.diag(release.counts.variances)
+    tree, nodes = release.partition, release.estimates.nodes
+    precision = np.zeros(len(tree))
+    for bought in (NodeCounts(tree.leaves, release.counts), *release.earlier):
+        precision[bought.nodes] += 1 / bought.noisy.variances
+    reconcile = Consistent.of if release.consistency == "least squares" else Consistent.as_published
+    one_by_one = reconcile(tree.parents, np.eye(len(tree)), precision).values[tree.leaves]
+    seen = precision > 0
+    assert nodes.passes.precision[seen] == pytest.approx(precision[seen])
+    return one_by_one[:, seen] @ np.diag(1 / precision[seen]) @ one_by_one[:, seen].T
+
+
+def assert_as_by_hand(release: Release, boxes: list[dict]) -> None:
+    answers = release.count_many([leaf_weights(box) for box in boxes])
+    covariance, values = covariance_by_hand(release), release.estimates.values
+    for number, box in enumerate(boxes):
+        weights = weight_by_hand(release, box)
+        variance = sum(one @ covariance @ one for one in weights.T)
+        assert answers.values[number] == pytest.approx((weights * values).sum(), abs=1e-5)
+        assert answers.stddevs[number] == pytest.approx(math.sqrt(max(variance, 0)), rel=1e-6, abs=1e-5)
+        alone = release.count(leaf_weights(box))
+        assert alone.value == pytest.approx(answers[number].value, abs=1e-7)
+        assert alone.stddev == pytest.approx(answers[number].stddev, abs=1e-6)
+        assert alone.assumed == pytest.approx(answers[number].assumed, abs=1e-7)
+        assert alone.aligned == answers[number].aligned
+
+
+@pytest.mark.usefixtures("pieces")
+@settings(deadline=None, max_examples=60)
+@given(box_releases(), BATCHES)
+def test_counts_of_a_grid_are_those_by_hand(release: Release, boxes: list[dict]) -> None:
+    assert_as_by_hand(release, boxes)
+
+
+@pytest.mark.usefixtures("pieces")
+@settings(deadline=None, max_examples=100)
+@given(tree_releases(), BATCHES, st.sampled_from(["least squares", "paper"]))
+@example(release_over(Tree.whole(BOXES.shape), [[40, 10]]), [{}, {"a": (0, 2)}, {"a": (3, 3)}], "paper")
+@example(HANDMADE, [{"a": (1, 4), "b": (1, 3)}], "paper")
+def test_counts_of_a_tree_are_those_by_hand(release: Release, boxes: list[dict], consistency: str) -> None:
+    assert_as_by_hand(replace(release, consistency=consistency), boxes)
+
+
+@settings(deadline=None, max_examples=30)
+@given(tree_releases(), BATCHES)
+def test_assumed_is_what_is_not_covered_wholly(release: Release, boxes: list[dict]) -> None:
+    answers = release.count_many([leaf_weights(box) for box in boxes])
+    for answer, box in zip(answers, boxes, strict=True):
+        weights = weight_by_hand(release, {name: limits for name, limits in box.items() if name != "class"})[:, 0]
+        classes = slice(*box.get("class", (0, 2)))
+        whole = np.isclose(weights, 1, rtol=0, atol=1e-12)
+        if not release.margins:  # without margins only regions that are wholly covered weigh 1
+            resolved = release.estimates.values[whole, classes].sum()
+            assert answer.assumed == pytest.approx(0 if answer.aligned else answer.value - resolved, abs=1e-6)
+
+
+def test_weights_need_not_be_shares() -> None:
+    """Twice the people of one range, minus those of another."""
+    release = release_over(handmade_tree(), [[40, 10], [5, -2], [9, 30]], {2: [20, 25], 0: [60, 44]})
+    weights = {"b": np.array([2.0, 2.0, -1.0, -1.0])}
+    values, covariance = release.estimates.values, covariance_by_hand(release)
+    by_hand = np.array([0.5, 2, -1])
+    assert release.count(weights).value == pytest.approx((by_hand @ values).sum())
+    assert release.count(weights).stddev == pytest.approx(math.sqrt(2 * by_hand @ covariance @ by_hand))
+
+
+# Tiles.
+
+
+def walked(tile: Tile) -> Iterator[Tile]:
+    yield tile
+    for further in tile.further.values():
+        yield from walked(further)
+
+
+@given(random_trees(BOXES.shape), st.integers(2, 9))
+def test_tiles_split_every_node_once(tree: Tree, size: int) -> None:
+    top = tiles_of(tree, {at: sides_of_nodes(tree, at) for at in range(3)}, size)
+    tiles = [] if top is None else list(walked(top))
+    inner = [node for tile in tiles for node in np.delete(tile.nodes, tile.ends).tolist()]
+    assert sorted(inner) == np.setdiff1d(np.arange(len(tree)), tree.leaves).tolist()
+    for tile in tiles:
+        assert {end for end, node in enumerate(tile.nodes[tile.ends]) if node in inner} == set(tile.further)
+        for end, further in tile.further.items():
+            assert further.nodes[0] == tile.nodes[tile.ends[end]]
+            assert set(further.sides) <= set(tile.sides)
+        parents = {
+            node: tile.nodes[level.heads[family]]
+            for level in tile.levels
+            for node, family in zip(tile.nodes[level.nodes].tolist(), level.family, strict=True)
+        }
+        assert all(tree.parents[node] == parent for node, parent in parents.items())
+        assert set(parents) == set(tile.nodes[1:].tolist())
+
+
+# The table, and what is refused.
+
+
+@pytest.fixture
+def people() -> Release:
+    return release_of()
+
+
+def test_answers_are_a_table(people: Release) -> None:
+    conditions = ["age < 30", "", "age between 30 and 40 and income = high", {"income": np.array([1.0, 0.0])}]
+    answers = people.count_many(conditions)
+    table = answers.table
+    assert table.column_names == ["condition", "count", "stddev", "low", "high", "assumed", "aligned"]
+    assert table["condition"].to_pylist() == [*conditions[:3], "weights of income"]
+    assert table["aligned"].type == pa.bool_()
+    assert len(answers) == table.num_rows == 4
+    for row, condition, answer in zip(table.to_pylist(), conditions, answers, strict=True):
+        assert (row["low"], row["high"]) == pytest.approx(answer.interval)
+        assert people.count(condition).value == pytest.approx(row["count"])
+        assert people.count(condition).stddev == pytest.approx(row["stddev"])
+    assert answers.table["high"][0].as_py() - answers.values[0] == pytest.approx(Z95 * answers.stddevs[0])
+
+
+def test_no_conditions_have_no_answers(people: Release) -> None:
+    assert len(people.count_many([])) == people.count_many([]).table.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("salary > 3", "attribute salary is not in this release"),
+        ("job = Juggler", "a value of its taxonomy"),
+        ("age <", "at character 6"),
+        ("age < 3 or 4", "at character 9"),
+        ("passport = x", "was dropped as an identifier"),
+        ({"age": np.ones(3)}, "one for each leaf"),
+        ({"passport": np.ones(3)}, "one for each leaf"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(people: Release, condition: object, told: str) -> None:
+    with pytest.raises(QueryError, match=r"conditions\[16\]: ") as caught:
+        people.count_many([*["age < 30"] * 16, condition, "age <"])
+    assert told in caught.value.problem
+    with pytest.raises(QueryError) as alone:
+        people.count(condition)
+    assert caught.value.problem == f"conditions[16]: {alone.value.problem}"
+
+
+@pytest.mark.parametrize("release", [release_of(), HANDMADE], ids=["grid", "tree"])
+def test_a_range_outside_the_domain_has_nobody(release: Release) -> None:
+    name = "age" if "age" in release.schema.attributes else "a"
+    answers = release.count_many([f"{name} > 1000", f"{name} between -9 and -3", f"{name} > 3 and {name} < 2"])
+    assert answers.values.tolist() == answers.stddevs.tolist() == answers.assumed.tolist() == [0, 0, 0]
+    assert answers.aligned.all()
+
+
+# Size.
+
+WIDE = Schema.loads("""
+attributes:
+  a: {kind: numeric, lower: 0, upper: 99}
+  b: {kind: numeric, lower: 0, upper: 99}
+  c: {kind: numeric, lower: 0, upper: 9}
+  class: {kind: class, taxonomy: [no, yes]}
+""")
+
+
+def wide_tree(leaves: int) -> Tree:
+    """Halve the widest range of every leaf, round after round."""
+    tree = Tree.whole(WIDE.shape)
+    while tree.regions < leaves:
+        boxes = tree.boxes_of(tree.leaves)
+        along = (boxes[:, :, 1] - boxes[:, :, 0]).argmax(axis=1)
+        lo, hi = boxes[np.arange(len(boxes)), along].T
+        borders = np.stack([lo, (lo + hi) // 2, hi], axis=1).ravel()
+        tree = tree.refine(tree.leaves, along, borders, np.arange(len(along) + 1) * 3)
+    return tree
+
+
+@pytest.mark.parametrize("kind", ["grid", "tree"])
+def test_a_hundred_thousand_conditions(kind: str) -> None:
+    partition = (
+        wide_tree(256) if kind == "tree" else Grid((tuple(range(0, 101, 10)), tuple(range(0, 101, 20)), (0, 5, 10)))
+    )
+    rng = np.random.default_rng(0)
+    counts = Noisy.even(rng.integers(-3, 90, (partition.regions, 2)), Fraction(1, 2))
+    release = Release(WIDE, partition, counts, {}, manifest_of(WIDE, counts.counts.size))
+    above, near = ([(np.arange(100) >= lo) & (np.arange(100) < lo + width) for lo in range(90)] for width in (100, 10))
+    starts = rng.integers(0, 90, (100_000, 2)).tolist()
+    conditions = [{"a": above[one].astype(float), "b": near[other].astype(float)} for one, other in starts]
+    answers = release.count_many(conditions)
+    assert len(answers) == 100_000
+    for number in range(0, 100_000, 9_999):
+        alone = release.count(conditions[number])
+        assert (alone.value, alone.stddev) == pytest.approx((answers.values[number], answers.stddevs[number]))
