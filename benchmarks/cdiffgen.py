@@ -23,13 +23,13 @@ PAPER: dict[str, Setting] = {
 }
 OURS: dict[str, Setting] = {
     f"{method.__name__}, {score}": (partial(method, score=score, max_cells=MOST_CELLS), accuracy)
-    for score in ("max", "gain", "deviation")
+    for score in ("max", "gain")
     for method in (DiffGen, CDiffGen)
 }
 
 REGIONS: dict[str, Setting] = {
     f"{method.__name__}, {score}, regions": (make, accuracy_of_regions)
-    for score in ("max", "gain", "deviation")
+    for score in ("max", "gain")
     for method in (DiffGen, CDiffGen)
     for make, _ in [OURS[f"{method.__name__}, {score}"]]
 }
@@ -37,4 +37,4 @@ REGIONS: dict[str, Setting] = {
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
-    classification(PAPER | OURS | REGIONS, parser.parse_args().runs)
+    classification(PAPER | OURS | REGIONS, parser.parse_args().runs, ("0.1", "1"))

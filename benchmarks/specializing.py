@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
@@ -37,11 +37,11 @@ def accuracies(task: Task) -> list[list[float]]:
     return found
 
 
-def classification(settings: Settings, runs: int) -> None:
+def classification(settings: Settings, runs: int, epsilons: Sequence[str] = EPSILONS) -> None:
     """Print accuracy by setting, epsilon and h."""
     print(f"Classification accuracy on Adult in %, {runs} runs (standard error)")
     print(f"{'':24} {'epsilon':>7} " + " ".join(f"{'h=' + str(h):>13}" for h in STEPS) + "   best")
-    named = [(name, epsilon) for name in settings for epsilon in EPSILONS]
+    named = [(name, epsilon) for name in settings for epsilon in epsilons]
     tasks = [(*settings[name], epsilon, runs) for name, epsilon in named]
     with ProcessPoolExecutor() as pool:
         for (name, epsilon), found in zip(named, pool.map(accuracies, tasks), strict=True):

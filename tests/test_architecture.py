@@ -14,6 +14,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 PUBLIC = {
     "errors",
+    "guard",
     "exact",
     "taxonomy",
     "attributes",
@@ -29,6 +30,7 @@ PUBLIC = {
 }
 MAY_IMPORT = {
     "errors": set(),
+    "guard": {"errors"},
     "exact": set(),
     "storage": {"errors"},
     "taxonomy": {"errors"},

@@ -129,8 +129,8 @@ def test_on_a_grid_all_pay_alike() -> None:
         meter.measure(Cells(Tally(Grid.whole((4, 6)), 2)), np.array([5]), "counts")
 
 
-@pytest.mark.parametrize("nodes", [[0], [1, 1], [2, 1], [7]])
-def test_places_must_be_different_leaves(nodes: list[int]) -> None:
+@pytest.mark.parametrize("nodes", [[0], [1, 1], [2, 1], [7], [[1, 2]], [[1, 2], [1, 2]]])
+def test_places_must_be_different_leaves(nodes: list) -> None:
     with pytest.raises(PrivacyError, match="different leaves"):
         tally(HALVES, *nodes)
 
@@ -162,7 +162,9 @@ def test_a_question_about_another_table_is_refused(other: Tally) -> None:
 
 def test_a_tree_that_was_tampered_with_has_no_past() -> None:
     charges = charge(Charges(), HALVES, n1=7)
-    forged = replace(HALVES, lows=HALVES.lows[[0, 2, 1]], highs=HALVES.highs[[0, 2, 1]])
+    with pytest.raises(ValueError, match="the children of every node"):
+        replace(HALVES, lows=HALVES.lows[[0, 2, 1]], highs=HALVES.highs[[0, 2, 1]])
+    forged = replace(HALVES, lows=np.array([-1, 0, 1]), highs=np.array([-1, 1, 4]))
     assert not forged.refines(HALVES.stage)
     assert paid(charges, forged, 2) == 7 * GRAIN
     with pytest.raises(ValueError, match="read-only"):
@@ -175,5 +177,6 @@ def test_places_cannot_be_changed_after_they_were_checked() -> None:
     nodes[:] = 1
     assert asked.nodes is not None
     assert asked.nodes.tolist() == [1, 2]
-    with pytest.raises(ValueError, match="read-only"):
-        asked.nodes[0] = 2
+    for kept in (asked.nodes, asked.place_of_node, tally(HALVES).leaves_asked):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 2

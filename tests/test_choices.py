@@ -158,6 +158,15 @@ def test_an_attribute_that_was_not_counted_is_refused() -> None:
         Choices.of(only_first, [Ways.splits(0, 1, 0, 5)])
     with pytest.raises(PrivacyError, match="an attribute that the tally counts"):
         Cells(only_first, 1)
+    for absent in (-1, 2):
+        with pytest.raises(PrivacyError, match="own attributes"):
+            Tally(Grid.whole((4, 47)), 2, (absent,))
+
+
+@pytest.mark.parametrize("by", [np.int64(0), 0.0, "leaf", None])
+def test_what_names_no_cells_is_not_read_as_places(by) -> None:
+    with pytest.raises(PrivacyError, match="by class, by place or of an attribute"):
+        Cells(WHOLE, by)
 
 
 @pytest.mark.parametrize("groups", [(), (Ways.join([]),), (Ways.splits(0, 0, 1, 2),)])
@@ -182,3 +191,49 @@ def test_ways_without_borders_and_groups_without_ways_are_refused(borders: list,
     ways = Ways(np.array([0, 0, 1]), np.zeros(3, np.int64), np.array(borders), np.array(starts))
     with pytest.raises(PrivacyError, match="two borders or more"):
         Choices(HALVES, ways, np.array(groups))
+
+
+def test_small_integers_do_not_wrap() -> None:
+    """Place 4 of 64 leaves begins at 256, which is 0 in one byte: the records of place 0 would be scored twice."""
+    tally = Tally(Grid.whole((5, 64)).refine(0, range(1, 5)), np.int8(2), (np.int8(1),))
+    ways = Ways(np.array([0, 4], np.uint8), np.ones(2, np.int8), np.array([0, 64, 0, 64], np.uint8), np.arange(3) * 2)
+    asked = Choices.by_place(tally, ways)
+    engine = MemoryEngine([np.zeros(1, np.uint8), np.full(1, 10, np.uint8)], np.zeros(1, np.uint8))
+    scored = score_choices(asked, engine.tally(tally), Max(), np.ones(2, np.int64))
+    assert scored.scores.tolist() == [1, 1, 0]
+    assert (type(tally.classes), type(tally.attributes[0])) == (int, int)
+
+
+@pytest.mark.parametrize("name", ["places", "attributes", "borders", "starts", "groups"])
+def test_choices_stay_as_they_were_checked(name: str) -> None:
+    given = {
+        "places": np.array([0, 0]),
+        "attributes": np.array([1, 1]),
+        "borders": np.array([0, 4, 4, 8]),
+        "starts": np.array([0, 2, 4]),
+        "groups": np.array([0, 1, 2]),
+    }
+    *arrays, groups = (array[:] for array in given.values())
+    asked = Choices(HALVES, Ways(*arrays), groups)
+    kept = asked.group_starts if name == "groups" else getattr(asked.ways, name)
+    before = kept.tolist()
+    given[name][:] = 9
+    assert kept.tolist() == before
+    with pytest.raises(ValueError, match="read-only"):
+        kept[0] = 1
+
+
+def test_what_is_worked_out_about_choices_cannot_be_changed() -> None:
+    asked = Choices.of(HALVES, [Ways.splits(0, 1, 0, 4), Ways.splits(1, 1, 4, 8)])
+    ways = asked.ways
+    for kept in (ways.lows, ways.highs, ways.is_split, ways.candidates, asked.candidate_starts):
+        assert not kept.flags.writeable
+
+
+@pytest.mark.parametrize("flat", ["places", "groups"])
+def test_tables_of_numbers_are_no_lists_of_ways(flat: str) -> None:
+    places, groups = np.array([0, 1]), np.array([0, 1, 2])
+    places, groups = (places[:, None], groups) if flat == "places" else (places, groups[:, None])
+    ways = Ways(places, np.ones(2, np.int64), np.array([0, 4, 4, 8]), np.array([0, 2, 4]))
+    with pytest.raises(PrivacyError, match="two borders or more"):
+        Choices(HALVES, ways, groups)

@@ -106,6 +106,14 @@ def test_blocks_and_order_do_not_matter(make: Make, dense: int, monkeypatch: pyt
 
 
 @ENGINES
+@pytest.mark.parametrize("partition", [Grid.whole(()), Tree.whole(())], ids=["grid", "tree"])
+@pytest.mark.parametrize("rows", [0, 1, 2, 3])
+def test_a_table_of_classes_alone_is_counted(make: Make, partition: Partition, rows: int) -> None:
+    table = np.ones((rows, 1), np.int64)
+    assert make(table).tally(Tally(partition, CLASSES)).by_place.tolist() == [[0, rows, 0]]
+
+
+@ENGINES
 def test_an_engine_has_one_verb_and_says_nothing(make: Make) -> None:
     engine = make(np.array([[2, 4, 1, 2]] * 7919))
     assert [name for name in dir(engine) if not name.startswith("_")] == ["tally"]

@@ -30,7 +30,7 @@ def test_every_point_lies_in_exactly_one_box_and_is_located_there(grid: Grid) ->
     boxes = grid.boxes(0, grid.regions)
     inside = ((points[:, None, :] >= boxes[None, :, :, 0]) & (points[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
     assert (inside.sum(axis=1) == 1).all()
-    assert np.array_equal(inside.argmax(axis=1), grid.locate(list(points.T)))
+    assert np.array_equal(inside.argmax(axis=1), grid.locate(list(points.T), len(points)))
 
 
 @given(st.data())
@@ -41,7 +41,7 @@ def test_groups_of_any_leaves_are_parts(data: st.DataObject) -> None:
         groups.append([[leaf for leaf in range(leaves) if owners[leaf] == owner] for owner in sorted({*owners})])
     grid = Grid.of_groups(groups)
     points = list(product(*map(range, grid.shape)))
-    located = grid.locate([np.array(column, np.uint8) for column in zip(*points, strict=True)])
+    located = grid.locate([np.array(column, np.uint8) for column in zip(*points, strict=True)], len(points))
     boxes = grid.boxes(0, grid.regions)
     for point, region in zip(points, located, strict=True):
         parts = [grid.parts_at(attribute, np.array([region]))[0] for attribute in range(len(groups))]
@@ -75,3 +75,18 @@ def test_cuts_that_do_not_cover_are_refused(cut: tuple[int, ...]) -> None:
 def test_borders_outside_are_refused(border: int) -> None:
     with pytest.raises(ValueError, match="border"):
         Grid.whole((4,)).refine(0, (border,))
+
+
+def test_without_attributes_all_rows_lie_in_the_only_region() -> None:
+    assert Grid.whole(()).locate([], 3).tolist() == [0, 0, 0]
+    assert Grid.whole(()).boxes(0, 1).shape == (1, 0, 2)
+
+
+def test_a_grid_keeps_plain_integers_that_nobody_can_change() -> None:
+    """NumPy's small integers equal the schema's and wrap when they are multiplied."""
+    cut, order = [np.int8(0), np.int8(100)], np.arange(100, dtype=np.int8)[::-1]
+    grid = Grid([cut], (order,))
+    cut[1] = np.int8(7)
+    assert grid.cuts == ((0, 100),)
+    assert grid.orders == (tuple(range(99, -1, -1)),)
+    assert {type(border) for border in (*grid.cuts[0], *grid.shape, *grid.orders[0])} == {int}

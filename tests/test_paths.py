@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mutants
-from margins_by_hand import assert_same_margin
 from paths import NOWHERE, boxes_of, charged, paid_by_points, places_of, points_of, used
-from replay import Call, Purse, Recorder, Replayer, domain_of, loss_of, same_partition
+from replay import Call, Purse, Recorder, Replayer, assert_same_draft, domain_of, loss_of
 from sfumato import DiffMulti
 from sfumato.counts import memory, scoring
 from sfumato.counts.charges import Charges
@@ -23,7 +22,6 @@ from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Tally
 from sfumato.methods.base import Draft
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.noisy import Noisy
 from test_replay import SCHEMA, VARIANTS, engine
 from test_replay import rows as records
 from test_selection import permuted_and_flipped, softmax
@@ -139,26 +137,6 @@ def check_paths(publication: Publication, epsilon: Fraction) -> None:
         assert max(total) == debited <= epsilon, f"{debit.label}: the debits are not what the dearest path costs"
 
 
-def check_drafts(left: Draft, right: Draft) -> None:
-    """Fail unless nothing tells two drafts apart."""
-    assert same_partition(left.partition, right.partition)
-    assert left.steps == right.steps
-    same_noisy(left.counts, right.counts)
-    assert len(left.earlier) == len(right.earlier)
-    for one, other in zip(left.earlier, right.earlier, strict=True):
-        assert np.array_equal(one.nodes, other.nodes)
-        same_noisy(one.noisy, other.noisy)
-    assert left.margins.keys() == right.margins.keys()
-    for index, margin in left.margins.items():
-        assert_same_margin(margin, right.margins[index])
-
-
-def same_noisy(left: Noisy, right: Noisy) -> None:
-    assert np.array_equal(left.counts, right.counts)
-    assert left.rates == right.rates
-    assert np.array_equal(left.rate_of, right.rate_of)
-
-
 def log_shares(selection: str, scores: np.ndarray, rate: float) -> np.ndarray:
     """Give the exact log probability of every candidate.
 
@@ -217,7 +195,7 @@ def test_neighbours_with_the_same_answers_draft_the_same(
     method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int
 ) -> None:
     left, right = neighbours(method, table, extra, epsilon, seed)
-    check_drafts(left.draft, right.draft)
+    assert_same_draft(left.draft, right.draft)
 
 
 @METHODS
@@ -230,7 +208,7 @@ def test_sizes_of_blocks_change_nothing(
     small = {"BLOCK": block, "SORTED_BLOCK": 2 * block, "DENSE": dense, "CHUNK": block}
     left, right = neighbours(method, table, extra, Fraction(6), seed, **small)
     check_losses(left, right, extra)
-    check_drafts(left.draft, right.draft)
+    assert_same_draft(left.draft, right.draft)
 
 
 def some_neighbours(method: DiffMulti) -> Iterator[tuple[Publication, Publication, tuple]]:

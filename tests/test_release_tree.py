@@ -98,17 +98,15 @@ def test_earlier_counts_must_be_of_different_nodes(nodes: list[int]) -> None:
         Estimates.of(handmade_tree(), Noisy.even(np.ones((3, 2), np.int64), Fraction(1)), [bought])
 
 
-@given(tree_releases(), st.data())
-def test_the_papers_weights_are_offered_by_name(release: Release, data: st.DataObject) -> None:
+@given(tree_releases())
+def test_the_papers_weights_are_offered_by_name(release: Release) -> None:
     published = replace(release, consistency="paper")
-    numbers = st.floats(-3, 3, allow_nan=False)
-    weights = np.array(data.draw(st.lists(numbers, min_size=release.groups, max_size=release.groups)))
     values = published.estimates.nodes.values
     children = np.zeros_like(values)
     np.add.at(children, release.partition.parents[1:], values[1:])
     inner = np.setdiff1d(np.arange(len(values)), release.partition.leaves)
     assert children[inner] == pytest.approx(values[inner], abs=1e-6)
-    assert release.estimates.variance(weights) <= published.estimates.variance(weights) * (1 + 1e-9) + 1e-12
+    assert (release.estimates.variances <= published.estimates.variances * (1 + 1e-9) + 1e-12).all()
     assert published.estimates.people("projection").sum() == max(published.total, 0)
 
 
@@ -248,7 +246,7 @@ def test_codes_and_values_are_the_same_sample(release: Release) -> None:
 def test_a_row_gets_the_class_of_the_largest_share_in_its_region(release: Release) -> None:
     tree = release.partition
     rows = np.array(list(itertools.product(*map(range, BOXES.shape))), np.uint8)
-    shares = class_shares(release.estimates.nodes, tree.parents)[tree.locate(list(rows.T))]
+    shares = class_shares(release.estimates.nodes, tree.parents)[tree.locate(list(rows.T), len(rows))]
     found = release.classify_codes(dict(zip(BOXES.predictors, rows.T, strict=True)))
     assert found.tolist() == np.argmax(shares, axis=1).tolist()
 

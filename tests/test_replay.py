@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay import Purse, Recorder, compare, domain_of, loss_of, run
-from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Schema
+from sfumato import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Schema
 from sfumato.counts.choices import Choices, Ways
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
+from sfumato.errors import MethodError
 from sfumato.methods.base import Draft, Method
 from sfumato.partition import Grid
 from sfumato.privacy.budget import GRAIN
+from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.privacy.scores import Max
 
 SCHEMA = Schema.loads("""
@@ -78,6 +80,23 @@ def test_a_neighbour_behaves_alike(method: Method, table: list, extra: tuple, se
     compare(method, SCHEMA, engine([*table, extra]), engine(table), epsilon=Fraction(3, 2), seed=seed)
 
 
+ONLY_A_CLASS = Schema.loads("attributes: {class: {kind: class, taxonomy: [Y, N, Maybe]}}")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_table_of_classes_alone_behaves_alike_or_is_refused_in_the_plan(name: str) -> None:
+    method = METHODS[name]()
+    try:
+        method.plan(ONLY_A_CLASS, Fraction(1))
+    except MethodError:
+        return
+    tables = [MemoryEngine([], np.zeros(rows, np.uint8)) for rows in range(5)]
+    for rows in range(4):
+        compare(method, ONLY_A_CLASS, tables[rows], tables[rows + 1], epsilon=Fraction(1), seed=rows)
+        draft, _ = run(method, ONLY_A_CLASS, tables[rows], Fraction(1000), Recorder(rows))
+        assert draft.counts.counts.tolist() == [[rows, 0, 0]]
+
+
 @dataclass
 class Peeking:
     """A method that reads the engine past the meter, as a careless one might."""
@@ -100,12 +119,19 @@ class Peeking:
         chosen = int(meter.select(split, Max(), Fraction(1, 4), "choice 1", "permute-and-flip").borders[1])
         at = 7 if self.mistake == "takes the midpoint when few are left" and true.sum() <= 1 else chosen
         grid = whole.partition.refine(1, (at,))
-        return Draft(grid, meter.measure(Cells(Tally(grid, 3)), meter.left, "counts"))
+        counts = meter.measure(Cells(Tally(grid, 3)), meter.left, "counts")
+        kept = true if self.mistake == "keeps a count without noise" else 0 * true
+        return Draft(grid, counts, earlier=(NodeCounts(np.zeros(1, np.int64), Noisy.even(kept, Fraction(1))),))
 
 
 @pytest.mark.parametrize(
     "mistake",
-    ["branches on an empty table", "stops splits at the largest value", "takes the midpoint when few are left"],
+    [
+        "branches on an empty table",
+        "stops splits at the largest value",
+        "takes the midpoint when few are left",
+        "keeps a count without noise",
+    ],
 )
 def test_a_look_past_the_meter_is_caught(mistake: str) -> None:
     with pytest.raises(AssertionError):

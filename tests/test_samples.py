@@ -30,7 +30,7 @@ def test_samples_lie_in_the_domain(people: Release) -> None:
 def test_samples_fall_into_groups_as_counted(people: Release) -> None:
     size = 40_000
     coded = encode(open_table(people.sample(size, seed=2)), PEOPLE)
-    regions = people.partition.locate([coded.columns[name] for name in PEOPLE.predictors])
+    regions = people.partition.locate([coded.columns[name] for name in PEOPLE.predictors], coded.rows)
     drawn = np.bincount(regions * 2 + coded.columns["income"], minlength=2 * people.groups)
     counts = nonnegative(people.counts.counts, "projection").ravel()
     expected = counts / counts.sum() * size

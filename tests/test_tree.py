@@ -22,15 +22,15 @@ def test_every_point_lies_in_exactly_one_leaf_and_is_located_there(tree: Tree) -
     boxes = tree.boxes[tree.leaves]
     inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
     assert (inside.sum(axis=1) == 1).all()
-    assert np.array_equal(tree.leaves[inside.argmax(axis=1)], tree.locate(list(POINTS.T)))
+    assert np.array_equal(tree.leaves[inside.argmax(axis=1)], tree.locate(list(POINTS.T), len(POINTS)))
 
 
 @given(growing_trees(SHAPE))
 def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tree]) -> None:
-    nodes = stages[0].locate(list(POINTS.T))
+    nodes = stages[0].locate(list(POINTS.T), len(POINTS))
     for coarser, tree in pairwise(stages):
         tree.descend(list(POINTS.T), nodes)
-        assert np.array_equal(nodes, tree.locate(list(POINTS.T)))
+        assert np.array_equal(nodes, tree.locate(list(POINTS.T), len(POINTS)))
         assert tree.refines(coarser.stage)
         assert not coarser.refines(tree.stage)
 
@@ -105,3 +105,46 @@ def test_refinements_that_do_not_fill_a_leaf_are_refused(nodes, attributes, bord
 def test_nodes_that_are_no_tree_are_refused(parents, attributes, ranges) -> None:
     with pytest.raises(ValueError, match="the children of every node"):
         Tree.of_nodes(SHAPE, np.array(parents), np.array(attributes), np.array(ranges, np.int64).reshape(-1, 2))
+
+
+def test_without_attributes_all_rows_lie_on_the_root() -> None:
+    assert Tree.whole(()).locate([], 3).tolist() == [0, 0, 0]
+
+
+def test_borders_that_are_not_those_of_their_own_leaf_are_refused() -> None:
+    """With starts that count from the end, each leaf would get the children of the other."""
+    tree = Tree.whole((8,)).refine([0], [0], [0, 4, 8], [0, 3])
+    with pytest.raises(ValueError, match="leaves must be split"):
+        tree.refine([1, 2], [0, 0], [4, 6, 8, 0, 2, 4], [-3, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("parents", "lows", "highs"),
+    [
+        ([-1, 0, 0], [-1, 0, 3], [-1, 4, 8]),
+        ([-1, 0, 0], [-1, 0, 4], [-1, 4, 2**32 + 8]),
+        ([-1, 0, 0], [-1, 0], [-1, 4]),
+        ([[-1, 0, 0]], [[-1, 0, 4]], [[-1, 4, 8]]),
+    ],
+)
+def test_a_tree_cannot_be_made_of_nodes_that_do_not_fill_their_parents(parents, lows, highs) -> None:
+    attributes = np.minimum(parents, 0)
+    with pytest.raises(ValueError, match="the children of every node"):
+        Tree((8,), np.array(parents), attributes, np.array(lows), np.array(highs))
+
+
+def test_a_tree_cannot_be_told_the_boxes_of_its_newest_nodes() -> None:
+    """Growth believes them: with other boxes, leaves would be refined outside of what their records paid for."""
+    nodes = [np.array(one, np.int32) for one in ([-1, 0, 0], [-1, 0, 0], [-1, 0, 4], [-1, 4, 8])]
+    with pytest.raises(TypeError, match="positional arguments"):
+        Tree((8,), *nodes, np.array([[[0, 4]], [[6, 8]]], np.int32))
+
+
+def test_a_tree_stays_as_it_was_checked() -> None:
+    nodes = [np.array(one, np.int32) for one in ([-1, 0, 0], [-1, 0, 0], [-1, 0, 4], [-1, 4, 8])]
+    tree = Tree((np.int8(8),), *(one[:] for one in nodes))
+    nodes[2][2] = 0
+    assert tree.boxes.tolist() == [[[0, 8]], [[0, 4]], [[4, 8]]]
+    assert type(tree.shape[0]) is int
+    for kept in (tree.lows, tree.leaves, tree.split_by, tree.depths, tree.boxes, tree.newest):
+        assert not kept.flags.writeable

@@ -58,3 +58,7 @@ class ReleaseError(SfumatoError):
 
 class PrivacyError(SfumatoError):
     """A method tried to step past the door. Never the user's fault; nothing was looked at."""
+
+
+class CountError(SfumatoError):
+    """A round that was paid for has no answer. Why is not told: the reason could hold what was seen."""

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Codes = NDArray[np.unsignedinteger]
 Indices = NDArray[np.int64]
+Array = TypeVar("Array", bound=NDArray[Any])
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,11 @@ class Grid:
     """the leaves of each attribute in the order of which its cut has ranges; None, or nothing at all: as they are"""
 
     def __post_init__(self) -> None:
-        """Refuse cuts that would not be disjoint and covering."""
+        """Refuse cuts that would not be disjoint and covering; keep plain integers, which neither wrap nor change."""
+        object.__setattr__(self, "cuts", tuple(map(integers, self.cuts)))
+        object.__setattr__(self, "orders", tuple(None if order is None else integers(order) for order in self.orders))
         for cut in self.cuts:
-            if cut[0] != 0 or any(left >= right for left, right in itertools.pairwise(cut)) or len(cut) < 2:
+            if len(cut) < 2 or cut[0] != 0 or any(left >= right for left, right in itertools.pairwise(cut)):
                 raise ValueError("a cut must be increasing borders from 0 to the number of leaves")
         if self.orders and len(self.orders) != len(self.cuts):
             raise ValueError("there must be an order, or None, for each attribute")
@@ -113,9 +118,12 @@ class Grid:
         parts[self.order_of(attribute)] = np.repeat(np.arange(len(cut) - 1), np.diff(cut))
         return parts
 
-    def locate(self, columns: Sequence[Codes]) -> Indices:
-        """Give each row's region: the parts of its codes read as the digits of one number."""
-        region = np.zeros(len(columns[0]) if columns else 0, np.int64)
+    def locate(self, columns: Sequence[Codes], rows: int) -> Indices:
+        """Give each row's region: the parts of its codes read as the digits of one number.
+
+        Without attributes there are no columns to tell how many rows lie in the only region.
+        """
+        region = np.zeros(rows, np.int64)
         for attribute in self.split_attributes:
             region *= self.parts[attribute]
             region += self.part_of(attribute)[columns[attribute]]
@@ -131,7 +139,19 @@ class Grid:
 
     def boxes_of(self, regions: Indices) -> Indices:
         """Give the ranges of some regions."""
-        parts = [self.parts_at(attribute, regions) for attribute in range(len(self.cuts))]
-        lo = [np.asarray(cut)[part] for cut, part in zip(self.cuts, parts, strict=True)]
-        hi = [np.asarray(cut)[part + 1] for cut, part in zip(self.cuts, parts, strict=True)]
-        return np.stack([np.stack(lo, axis=1), np.stack(hi, axis=1)], axis=2)
+        boxes = np.empty((len(regions), len(self.cuts), 2), np.int64)
+        for attribute, cut in enumerate(self.cuts):
+            borders, part = np.asarray(cut), self.parts_at(attribute, regions)
+            boxes[:, attribute, 0], boxes[:, attribute, 1] = borders[part], borders[part + 1]
+        return boxes
+
+
+def integers(numbers: Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Give Python's own integers: NumPy's small ones equal them, and wrap when they are multiplied."""
+    return tuple(map(operator.index, numbers))
+
+
+def read_only(array: Array) -> Array:
+    """Give an array that was just made, for nobody to change: what is worked out once must stay what was checked."""
+    array.setflags(write=False)
+    return array

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.partition import Codes, Grid, Indices
+from sfumato.partition import Codes, Grid, Indices, integers, read_only
 
 Nodes = NDArray[np.int32]
+Given = NDArray[Any]
 
 ROOT = 0
 NONE = -1
@@ -50,16 +52,30 @@ class Tree:
     lows: Nodes
     highs: Nodes
     """the range of that attribute which it got"""
-    newest: Nodes
-    """the boxes of the last nodes, kept because growth asks for them next"""
+    newest: Nodes = field(init=False, repr=False)
+    """the boxes of the last nodes, kept by `refine` because growth asks for them next"""
     stage: Stage = field(init=False, repr=False)
     """which moment of its growth this is; only `refine` makes a tree that has another's stage behind it"""
 
     def __post_init__(self) -> None:
-        """Freeze what privacy leans on; a tree that was not refined from another has no past."""
-        for array in (self.parents, self.attributes, self.lows, self.highs, self.newest):
-            array.setflags(write=False)
-        object.__setattr__(self, "stage", Stage(len(self.parents)))
+        """Refuse nodes that are not children side by side that fill their parents, and keep those as they are now.
+
+        A tree that was not refined from another has no past.
+        """
+        given = (self.parents, self.attributes, self.lows, self.highs)
+        object.__setattr__(self, "shape", integers(self.shape))
+        kept = [np.array(one, np.int32) for one in given]
+        self._keep(kept, np.empty((0, len(self.shape), 2), np.int32))
+        fits = all(np.array_equal(one, other) for one, other in zip(given, kept, strict=True))
+        if not (fits and self._is_one_table() and self._families_fill_their_parents()):
+            raise ValueError("the children of every node must follow one another and fill it along one attribute")
+        object.__setattr__(self, "stage", Stage(len(self)))
+
+    def _keep(self, nodes: Sequence[Nodes], newest: Nodes) -> None:
+        """Take arrays that were just made, for nobody to change: privacy leans on them."""
+        names = ("parents", "attributes", "lows", "highs", "newest")
+        for name, array in zip(names, (*nodes, newest), strict=True):
+            object.__setattr__(self, name, read_only(array))
 
     def order_of(self, attribute: int) -> Indices:
         """Give the leaves of an attribute in the order of which boxes have ranges: as they are."""
@@ -69,20 +85,13 @@ class Tree:
     def whole(cls, shape: Sequence[int]) -> Tree:
         """One region that holds everything."""
         none = np.array([NONE], np.int32)
-        box = np.stack([np.zeros(len(shape), np.int32), np.array(shape, np.int32)], axis=1)
-        return cls(tuple(shape), none, none, none, none, box[None])
+        return cls(tuple(shape), none, none, none, none)
 
     @classmethod
-    def of_nodes(cls, shape: Sequence[int], parents: Indices, attributes: Indices, ranges: Indices) -> Tree:
-        """Build a tree from its nodes, refusing those that are not children side by side that fill their parents."""
-        given = (parents, attributes, ranges[:, 0], ranges[:, 1])
-        whole = [one.astype(np.int32) for one in given]
-        none = np.empty((0, len(shape), 2), np.int32)
-        tree = cls(tuple(shape), whole[0], whole[1], whole[2], whole[3], none)
-        fits = all(np.array_equal(one, other) for one, other in zip(given, whole, strict=True))
-        if not (len(parents) and fits and tree._families_fill_their_parents()):
-            raise ValueError("the children of every node must follow one another and fill it along one attribute")
-        return tree
+    def of_nodes(cls, shape: Sequence[int], parents: Given, attributes: Given, ranges: Given) -> Tree:
+        """Build a tree from its nodes and the ranges that they got."""
+        lows, highs = ranges.T
+        return cls(tuple(shape), parents, attributes, lows, highs)
 
     def __len__(self) -> int:
         """Count the nodes."""
@@ -91,7 +100,7 @@ class Tree:
     @cached_property
     def leaves(self) -> Indices:
         """The nodes without children: the regions, in their order."""
-        return np.flatnonzero(self.split_by == NONE)
+        return read_only(np.flatnonzero(self.split_by == NONE))
 
     @property
     def regions(self) -> int:
@@ -108,7 +117,7 @@ class Tree:
         """The attribute that each node's children divide; NONE for a leaf."""
         split_by = np.full(len(self), NONE, np.int16)
         split_by[self.parents[1:]] = self.attributes[1:]
-        return split_by
+        return read_only(split_by)
 
     @cached_property
     def depths(self) -> Indices:
@@ -117,7 +126,7 @@ class Tree:
         while (above != NONE).any():
             depths += above != NONE
             above = np.where(above == NONE, NONE, self.parents[above])
-        return depths
+        return read_only(depths)
 
     @cached_property
     def boxes(self) -> NDArray[np.int32]:
@@ -129,7 +138,7 @@ class Tree:
             boxes[nodes] = boxes[self.parents[nodes]]
             boxes[nodes, self.attributes[nodes], 0] = self.lows[nodes]
             boxes[nodes, self.attributes[nodes], 1] = self.highs[nodes]
-        return boxes
+        return read_only(boxes)
 
     def boxes_of(self, nodes: Indices) -> NDArray[np.int32]:
         """Give the ranges of some nodes: those of the path to each, the later inside the earlier."""
@@ -174,6 +183,9 @@ class Tree:
         """
         split, along = np.asarray(nodes, np.int64), np.asarray(attributes, np.int64)
         marks, first = np.asarray(borders, np.int64), np.asarray(starts, np.int64)
+        one_each = split.ndim == marks.ndim == 1 and split.shape == along.shape
+        if not (one_each and _runs_through(first, len(split), len(marks))):
+            raise ValueError("leaves must be split each along one attribute, by its own borders")
         children = np.diff(first) - 1
         lows, highs = np.delete(marks, first[1:] - 1), np.delete(marks, first[:-1])
         outer = np.stack([marks[first[:-1]], marks[first[1:] - 1]], axis=1)
@@ -191,7 +203,13 @@ class Tree:
         grown = [np.concatenate((one, more.astype(np.int32))) for one, more in zip(old, new, strict=True)]
         newest = np.repeat(boxes, children, axis=0)
         newest[np.arange(len(newest)), new[1]] = np.stack(new[2:], axis=1)
-        finer = Tree(self.shape, grown[0], grown[1], grown[2], grown[3], newest)
+        return self._grown(grown, newest)
+
+    def _grown(self, nodes: Sequence[Nodes], newest: Nodes) -> Tree:
+        """Give the next moment of this tree, without the check of all its nodes that `refine` spares it."""
+        finer = object.__new__(Tree)
+        object.__setattr__(finer, "shape", self.shape)
+        finer._keep(nodes, newest)
         object.__setattr__(finer, "stage", Stage(len(finer), self.stage))
         return finer
 
@@ -208,9 +226,9 @@ class Tree:
             nodes[rows] = children[np.searchsorted(keys, wanted, side="right") - 1]
         return bool((split_by != NONE).any())
 
-    def locate(self, columns: Sequence[Codes]) -> NDArray[np.int32]:
-        """Give the leaf that holds each row."""
-        nodes = np.zeros(len(columns[0]) if columns else 0, np.int32)
+    def locate(self, columns: Sequence[Codes], rows: int) -> NDArray[np.int32]:
+        """Give the leaf that holds each row; without attributes no column tells how many there are."""
+        nodes = np.zeros(rows, np.int32)
         while self.descend(columns, nodes):
             pass
         return nodes
@@ -227,6 +245,11 @@ class Tree:
     @cached_property
     def _by_attribute(self) -> dict[tuple[int, int], tuple[Indices, Indices]]:
         return {}
+
+    def _is_one_table(self) -> bool:
+        """Check that there is a node, and that every array has one number for each."""
+        shapes = {one.shape for one in (self.parents, self.attributes, self.lows, self.highs)}
+        return len(shapes) == 1 and self.parents.ndim == 1 and len(self.parents) > 0
 
     def _families_fill_their_parents(self) -> bool:
         """Check what `refine` keeps by construction."""
@@ -247,6 +270,11 @@ class Tree:
             and (self.lows[1:][first] == outer[first, 0]).all()
             and (self.highs[1:][last] == outer[last, 1]).all()
         )
+
+
+def _runs_through(starts: Indices, runs: int, end: int) -> bool:
+    """Tell whether so many runs follow one another from 0 to an end."""
+    return starts.shape == (runs + 1,) and bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) > 0).all())
 
 
 Partition = Grid | Tree

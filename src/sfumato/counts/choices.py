@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counts.tally import BLAME, Tally
+from sfumato.counts.tally import BLAME, Tally, frozen
 from sfumato.errors import PrivacyError
+from sfumato.partition import read_only
 from sfumato.tree import Tree
 
 Integers = NDArray[np.int64]
@@ -48,9 +49,9 @@ class Ways:
     starts: Integers
 
     def __post_init__(self) -> None:
-        """Keep them as they are now."""
-        for array in (self.places, self.attributes, self.borders, self.starts):
-            array.setflags(write=False)
+        """Keep them as they are now, in integers that do not wrap."""
+        for name in ("places", "attributes", "borders", "starts"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @classmethod
     def one(cls, place: int, attribute: int, borders: Sequence[int]) -> Ways:
@@ -85,17 +86,17 @@ class Ways:
     @cached_property
     def lows(self) -> Integers:
         """Where the range of each way begins."""
-        return self.borders[self.starts[:-1]]
+        return read_only(self.borders[self.starts[:-1]])
 
     @cached_property
     def highs(self) -> Integers:
         """Where it ends."""
-        return self.borders[self.starts[1:] - 1]
+        return read_only(self.borders[self.starts[1:] - 1])
 
     @cached_property
     def is_split(self) -> NDArray[np.bool_]:
         """Whether a way stands for every split of its range."""
-        return np.asarray(np.diff(self.starts) == 2)
+        return read_only(np.asarray(np.diff(self.starts) == 2))
 
     @property
     def children(self) -> Integers:
@@ -105,7 +106,7 @@ class Ways:
     @cached_property
     def candidates(self) -> Integers:
         """How many candidates each way stands for: public, from the declared ranges."""
-        return np.where(self.is_split, self.highs - self.lows - 1, 1)
+        return read_only(np.where(self.is_split, self.highs - self.lows - 1, 1))
 
     def take(self, ways: Integers | NDArray[np.bool_]) -> Ways:
         """Keep some, in this order."""
@@ -153,7 +154,8 @@ class Choices:
         return cls(tally, ways, np.append(first, len(ways)))
 
     def __post_init__(self) -> None:
-        """Refuse groups that are empty, share records, or ask for what the tally does not count."""
+        """Refuse groups that are empty, share records, or ask for what the tally does not count; keep the others."""
+        object.__setattr__(self, "group_starts", frozen(self.group_starts))
         if not self._well_formed():
             raise PrivacyError("ways must have two borders or more each, and groups must be made of whole ways", BLAME)
         if self.groups < 1 or not (np.diff(self.group_starts) > 0).all() or not (self.ways.candidates > 0).all():
@@ -190,7 +192,7 @@ class Choices:
     @cached_property
     def candidate_starts(self) -> Integers:
         """Where the candidates of each way begin, and the end."""
-        return starts_of(self.ways.candidates)
+        return read_only(starts_of(self.ways.candidates))
 
     def chosen(self, picks: Integers) -> Ways:
         """Give the picked candidate of each group; a pick counts the candidates of its group."""
@@ -200,11 +202,14 @@ class Choices:
 
     def _well_formed(self) -> bool:
         asked, groups = self.ways, self.group_starts
+        arrays = (asked.places, asked.attributes, asked.borders, asked.starts, groups)
         return bool(
-            len(asked.places) == len(asked.attributes) == len(asked.starts) - 1
+            all(array.ndim == 1 for array in arrays)
+            and len(asked.places) == len(asked.attributes) == len(asked.starts) - 1
             and asked.starts[0] == 0
             and asked.starts[-1] == len(asked.borders)
             and (np.diff(asked.starts) >= 2).all()
+            and len(groups)
             and groups[0] == 0
             and groups[-1] == len(asked)
         )

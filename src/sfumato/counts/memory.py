@@ -63,7 +63,8 @@ class MemoryEngine:
         for start in range(0, len(self._classes), size):
             rows: Rows = slice(start, start + size)
             if nodes is None:
-                places = tally.partition.locate([column[rows] for column in self._columns])
+                columns = [column[rows] for column in self._columns]
+                places = tally.partition.locate(columns, len(self._classes[rows]))
             else:
                 places = tally.place_of_node[nodes[rows]]
                 asked = np.flatnonzero(places != NONE)
@@ -89,7 +90,7 @@ class MemoryEngine:
     def _nodes(self, tree: Tree) -> NDArray[np.int32]:
         """Give the leaf that holds each row: from the root, or onwards from where the rows stood."""
         if self._located is None or not tree.refines(self._located[0]):
-            self._located = (tree.stage, tree.locate(self._columns))
+            self._located = (tree.stage, tree.locate(self._columns, len(self._classes)))
         stage, nodes = self._located
         if stage is not tree.stage:
             self._located = None

@@ -1,16 +1,18 @@
 """The only door to the data: a method asks, the meter writes the debit, then looks, then answers with noise.
 
 There is one number: the epsilon that a place is charged is the epsilon that scales its noise; the debit is by how much
-a round raises the most that any record was charged. True counts and scores stay inside.
+a round raises the most that any record was charged. True counts and scores stay inside, also when something fails.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +22,9 @@ from sfumato.counts.charges import Charges
 from sfumato.counts.choices import Choices, Ways
 from sfumato.counts.scoring import score_choices
 from sfumato.counts.tally import BLAME, Cells, CountEngine, Counts, Domain, Tally, frozen
-from sfumato.errors import BudgetError, PrivacyError
+from sfumato.errors import BudgetError, CountError, PrivacyError
+from sfumato.guard import guarded
+from sfumato.partition import Grid
 from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.noisy import Noisy
@@ -88,6 +92,7 @@ class Meter:
         self._debits: list[Debit] = []
         self._charges = Charges()
         self._last: tuple[Tally, Counts] | None = None
+        self._busy = Lock()
 
     @property
     def debits(self) -> tuple[Debit, ...]:
@@ -105,14 +110,14 @@ class Meter:
         One record is in at most one cell, so the counts of neighbouring tables differ by 1 in all: noise of rate
         `spend` makes the answer spend-private.
         """
-        tally = cells.tally
-        price = self._price(tally, np.arange(tally.places), spend, label)
-        self._pay(
-            price, Debit(label, f"discrete Laplace{price.in_words}", Fraction(0), Fraction(1), math.prod(cells.shape))
-        )
-        counts = cells.read(self._look(tally))
-        rates, rate_of = price.rates
-        return Noisy(self._mechanisms.add_noise(counts, rates, rate_of), rates, rate_of)
+        if type(cells) is not Cells:
+            raise PrivacyError("what is measured must be our own cells", BLAME)
+        with self._alone():
+            tally = cells.tally
+            price = self._price(tally, np.arange(tally.places), spend, label)
+            mechanism = f"discrete Laplace{price.in_words}"
+            self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(1), math.prod(cells.shape)))
+            return guarded(lambda: self._noisy(cells, price), _unanswered)
 
     def measure_with_rest(self, cells: Cells, label: str) -> Noisy:
         """Count disjoint cells of a tree, each leaf at the price of all that its records have left."""
@@ -129,17 +134,35 @@ class Meter:
         """
         if type(score) not in SCORES.values() or selection not in CHOOSERS:
             raise PrivacyError("a choice must be by one of our scores and mechanisms", BLAME)
-        price = self._price(choices.tally, choices.places, spend, label)
-        sensitivity = score.sensitivity(choices.tally.classes)
-        mechanism = f"{selection} ({score.name}){price.in_words}"
-        self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.candidates))
-        scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
-        rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
-        return choices.chosen(self._mechanisms.choose(selection, scored, rate))
+        if type(choices) is not Choices or type(choices.ways) is not Ways:
+            raise PrivacyError("what is chosen from must be our own choices and ways", BLAME)
+        if not score.fits(choices.tally.places, choices.tally.classes):
+            raise PrivacyError("a score must fit the places and classes of the tally", BLAME)
+        with self._alone():
+            price = self._price(choices.tally, choices.places, spend, label)
+            sensitivity = score.sensitivity(choices.tally.classes)
+            mechanism = f"{selection} ({score.name}){price.in_words}"
+            self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.candidates))
+            rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
+            return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
 
     def lots(self, count: int) -> Integers:
         """Draw large uniform numbers, for what is decided by lot. They have nothing to do with the data."""
-        return self._mechanisms.lots(count)
+        with self._alone():
+            return self._mechanisms.lots(count)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a round while another is under way, in another thread or inside it.
+
+        Both would be priced by what was paid before either, and draw from one stream.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise PrivacyError("rounds must be asked one after the other", BLAME)
+        try:
+            yield
+        finally:
+            self._busy.release()
 
     def _price(self, tally: Tally, places: Integers, spend: Spend, label: str) -> Price:
         """Work out what the places asked will pay: on a tree whole grains for each, else one amount for everyone.
@@ -147,6 +170,10 @@ class Meter:
         With a denominator up to 2^31 in a spend and 2^17 units in a score's sensitivity, a rate's denominator stays
         below 2^49, and what the samplers multiply it with (below 2^13, beyond any run of luck) keeps to 62 bits.
         """
+        if type(tally) is not Tally or type(tally.partition) not in (Grid, Tree):
+            raise PrivacyError("a question must be about our own grids and trees", BLAME)
+        if type(spend) not in (Fraction, np.ndarray):
+            raise PrivacyError("a price must be a fraction, or an array of grains", BLAME)
         if tally.domain != self._domain:
             raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
         if not isinstance(tally.partition, Tree):
@@ -179,8 +206,28 @@ class Meter:
         if self._watch:
             self._watch(raised)
 
+    def _noisy(self, cells: Cells, price: Price) -> Noisy:
+        """Read what was paid for, with noise."""
+        rates, rate_of = price.rates
+        counts = cells.read(self._look(cells.tally))
+        return Noisy(self._mechanisms.add_noise(counts, rates, rate_of), rates, rate_of)
+
+    def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Ways:
+        """Choose what was paid for, by true scores."""
+        scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
+        return choices.chosen(self._mechanisms.choose(selection, scored, rate))
+
     def _look(self, tally: Tally) -> Counts:
         """Let the engine count, unless the last thing it counted is this: many rounds on one tally cost one pass."""
         if self._last is None or self._last[0] is not tally:
             self._last = (tally, self._engine.tally(tally))
         return self._last[1]
+
+
+def _unanswered(error: BaseException) -> CountError:
+    """Say that a round failed, in words that are the same whatever was seen."""
+    if isinstance(error, MemoryError):
+        return CountError("the table must fit in memory", "Use a machine with more of it.")
+    return CountError(
+        "a round that was paid for must have an answer, and has none", "Report this, without the data: it is a mistake."
+    )

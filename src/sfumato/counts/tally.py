@@ -6,6 +6,7 @@ the schema alone, so a question can be described, checked and priced before anyt
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import PrivacyError
+from sfumato.partition import integers, read_only
 from sfumato.tree import NONE, Partition, Tree
 
 Integers = NDArray[np.int64]
@@ -43,13 +45,19 @@ class Tally:
     """the leaves of a tree that are asked for, in increasing order; all regions if not given"""
 
     def __post_init__(self) -> None:
-        """Refuse places that are not disjoint, and keep them as they are now."""
-        if self.nodes is None:
-            return
-        object.__setattr__(self, "nodes", frozen(self.nodes))
-        tree = self.partition
-        if not (isinstance(tree, Tree) and (np.diff(self.nodes) > 0).all() and np.isin(self.nodes, tree.leaves).all()):
-            raise PrivacyError("places must be different leaves of a tree", BLAME)
+        """Refuse places that are not disjoint and attributes that are not there; keep all as they are now."""
+        object.__setattr__(self, "classes", operator.index(self.classes))
+        object.__setattr__(self, "attributes", integers(self.attributes))
+        if not all(0 <= attribute < len(self.partition.shape) for attribute in self.attributes):
+            raise PrivacyError("a tally must be of the partition's own attributes", BLAME)
+        if self.nodes is not None:
+            object.__setattr__(self, "nodes", frozen(self.nodes))
+            if not (isinstance(self.partition, Tree) and self._are_leaves(self.nodes, self.partition)):
+                raise PrivacyError("places must be different leaves of a tree", BLAME)
+
+    @staticmethod
+    def _are_leaves(nodes: Integers, tree: Tree) -> bool:
+        return nodes.ndim == 1 and bool((np.diff(nodes) > 0).all() and np.isin(nodes, tree.leaves).all())
 
     @property
     def domain(self) -> Domain:
@@ -75,7 +83,7 @@ class Tally:
         assert self.leaves_asked is not None
         places = np.full(len(self.partition), NONE, np.int32)
         places[self.leaves_asked] = np.arange(self.places)
-        return places
+        return read_only(places)
 
     def leaves(self, attribute: int) -> int:
         """Give the number of leaves of an attribute."""
@@ -160,8 +168,8 @@ class Cells:
 
     def __post_init__(self) -> None:
         """Refuse to read what the tally does not count, or a leaf twice; keep the borders as they are now."""
-        if isinstance(self.by, int) and self.by not in self.tally.attributes:
-            raise PrivacyError("cells must be of an attribute that the tally counts", BLAME)
+        if type(self.by) not in (int, str) or self.by not in ("class", "place", *self.tally.attributes):
+            raise PrivacyError("cells must be by class, by place or of an attribute that the tally counts", BLAME)
         if self.borders is not None:
             object.__setattr__(self, "borders", frozen(self.borders))
             if not (isinstance(self.by, int) and self._divides(self.borders, self.tally.leaves(self.by))):
@@ -191,6 +199,4 @@ class Cells:
 
 def frozen(array: Integers) -> Integers:
     """Give a copy that nobody can change."""
-    copy = np.array(array, np.int64)
-    copy.setflags(write=False)
-    return copy
+    return read_only(np.array(array, np.int64))

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from sfumato.attributes import Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError, TableError
+from sfumato.guard import guarded, unreadable
 from sfumato.io import values as reading
 from sfumato.io import wording
-from sfumato.io.guard import guarded, unreadable
 from sfumato.io.tables import Table
 from sfumato.schema import Predictor, Schema
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sfumato.errors import TableError
-from sfumato.io.guard import Found, guarded, unreadable
+from sfumato.guard import Found, guarded, unreadable
 from sfumato.io.wording import NESTED_TEXT, text_of
 
 BATCH_ROWS = 64 * 2048
@@ -266,14 +266,14 @@ def _slices(frame: nw.DataFrame[Any], names: Sequence[str]) -> Iterator[pa.Recor
 
 def _arrow(series: nw.Series[Any], name: str) -> Any:
     """Convert one column: if its type is fixed by Arrow's, else value by value, each to the text that it would have."""
-    array: Any = guarded(lambda: _by_value(series) if _is_loose(series) else _by_type(series), unreadable(name))
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return guarded(lambda: _by_value(series) if _is_loose(series) else _by_type(series), unreadable(name))
 
 
 def _by_type(series: nw.Series[Any]) -> Any:
     try:
-        return series.to_arrow()
-    except Exception:  # a value that Arrow does not take; each is then read by itself, to the same effect
+        array: Any = series.to_arrow()
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    except Exception:  # a value or chunks that Arrow does not take; each is then read by itself, to the same effect
         return _by_value(series)
 
 

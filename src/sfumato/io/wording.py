@@ -40,9 +40,10 @@ def is_text(kind: pa.DataType) -> bool:
 def distinct(array: Array) -> tuple[Array, NDArray[np.intp]]:
     """Split a column into its distinct values, null last, and the place of each row's value among them."""
     encoded: Any = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(_hashable(array))
-    if len(encoded.dictionary) > len(encoded):
-        encoded = pc.dictionary_encode(_hashable(encoded.cast(encoded.dictionary.type)))
     values, places = encoded.dictionary, encoded.indices
+    if len(values) > len(places):
+        used = pc.dictionary_encode(places)
+        values, places = _hashable(values).take(used.dictionary), used.indices
     if places.null_count:
         places = places.cast(pa.int64()).fill_null(len(values))
     with_null = pa.concat_arrays([values, pa.nulls(1, values.type)])

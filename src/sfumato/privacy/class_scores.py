@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import MethodError, PrivacyError
-from sfumato.privacy.score import Children, Integers
+from sfumato.privacy.score import Children, Integers, Score
 
 
 @dataclass(frozen=True)
-class Max:
+class Max(Score):
     """The records that a majority vote in each child gets right (DiffGen, equation 4).
 
     Sensitivity 1: a new record raises one count of one child by 1, and so that child's maximum by 0 or 1.
@@ -41,7 +41,7 @@ class Max:
 
 
 @dataclass(frozen=True, eq=False)
-class BalancedMax:
+class BalancedMax(Score):
     """Max with the larger classes discounted, so that a split counts which no majority follows. Ours.
 
     S = sum over children c of max over classes k of w_k n_ck, with **public** weights w_k between 0 and 1 for each
@@ -84,6 +84,10 @@ class BalancedMax:
         """Give 1."""
         return Fraction(1)
 
+    def fits(self, places: int, classes: int, /) -> bool:
+        """Ask for a weight of each class in each place."""
+        return self.weights.shape == (places, classes)
+
     def of(self, children: Children) -> Integers:
         """Sum the weighted majorities."""
         weighted = children.counts * children.repeat(self.weights[children.places])
@@ -91,7 +95,7 @@ class BalancedMax:
 
 
 @dataclass(frozen=True)
-class InfoGain:
+class InfoGain(Score):
     """The information, in bits, that the children give about the class (DiffGen, equation 3).
 
     Sensitivity log2(classes): the gain lies between 0 and the entropy of the class, which is at most log2(classes),
@@ -129,7 +133,7 @@ def _x_log_x(x: Integers) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class WeightedGain:
+class WeightedGain(Score):
     """The gain times the number of records, |D_v| InfoGain(D, v) (Friedman and Schuster, 2010).
 
     Let f(x) = x log2 x. The score is S(parent) - sum over children c of S(c), with S(n) = f(sum of n_k) - sum of
@@ -182,7 +186,7 @@ class WeightedGain:
 
 
 @dataclass(frozen=True)
-class Deviation:
+class Deviation(Score):
     """How many records stand in the wrong child for the children to tell nothing about the class. Ours.
 
     With n records in the candidate, n_k of class k, n_c in child c, and p_k = n_k / n:

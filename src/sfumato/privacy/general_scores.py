@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.privacy.score import Children, Integers
+from sfumato.privacy.score import Children, Integers, Score
 
 
 @dataclass(frozen=True)
-class Discernibility:
+class Discernibility(Score):
     """How many records each record of the range cannot be told from, on average, after the split; less is better.
 
     The discernibility metric is the sum of n_c^2 over the children (DiffMulti, equation 3), which moves by up to 2 n +
@@ -64,7 +64,7 @@ PENALTY = 2**16
 
 
 @dataclass(frozen=True)
-class CertaintyGain:
+class CertaintyGain(Score):
     """The certainty that the records gain: what a split takes off the normalized certainty penalty (NCP). Ours.
 
     S = sum over children of n_c (w - w_c), with w the penalty of the range that is divided and w_c of the child's. It
@@ -91,7 +91,7 @@ class CertaintyGain:
 
 
 @dataclass(frozen=True)
-class PenaltyLeft:
+class PenaltyLeft(Score):
     """The normalized certainty penalty of the divided attribute after the split (DiffMulti, equation 6); less is
     better.
 

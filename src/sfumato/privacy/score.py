@@ -81,3 +81,10 @@ class Score(Protocol):
 
     def of(self, children: Children) -> Integers:
         """Score candidates."""
+
+    def fits(self, _places: int, _classes: int, /) -> bool:
+        """Tell whether it can score candidates in so many places, of so many classes.
+
+        A meter asks before anything is paid: what does not fit might fail or not, depending on who is counted.
+        """
+        return True

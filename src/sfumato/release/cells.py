@@ -46,7 +46,7 @@ def cell_estimates(counts: Floats, axes: Sequence[Axis]) -> Floats:
 
     It is fastest when attributes with few ranges come first.
 
-    >>> sides = Sides(np.array([[0, 2], [2, 4]]), np.array([0, 1]).__getitem__)
+    >>> sides = Sides(np.array([[0, 2], [2, 4]]), np.array([0, 1]).__getitem__, np.arange(4))
     >>> cell_estimates(np.array([[6.0, 1.0], [2.0, 0.0]]), [Axis.of(sides, Spread.of(4), 2)]).tolist()
     [[3.0, 0.5], [3.0, 0.5], [1.0, 0.0], [1.0, 0.0]]
     """

@@ -68,6 +68,7 @@ def _sides(tree: Tree, attribute: int, nodes: Indices) -> Sides:
 
 def regions_of(partition: Partition, columns: Sequence[Codes]) -> Indices:
     """Give the region that holds each coded row."""
+    rows = len(columns[0]) if columns else 0
     if isinstance(partition, Grid):
-        return partition.locate(columns)
-    return np.searchsorted(partition.leaves, partition.locate(columns))
+        return partition.locate(columns, rows)
+    return np.searchsorted(partition.leaves, partition.locate(columns, rows))

@@ -1,7 +1,8 @@
 """Failing without telling what was seen.
 
-Libraries put values into their messages. Whatever one of them raises while it handles rows is replaced by a sentence
-of ours, and is not kept as its context either.
+Libraries put values and shapes into their messages. Whatever one of them raises while it handles rows is replaced by a
+sentence of ours, and is not kept as its context either. It stands apart because rows are handled both where they are
+read and where they are counted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sfumato.errors import SfumatoError, TableError
 Found = TypeVar("Found")
 
 
-def guarded(action: Callable[[], Found], failure: Callable[[BaseException], TableError]) -> Found:
+def guarded(action: Callable[[], Found], failure: Callable[[BaseException], SfumatoError]) -> Found:
     """Do it, or raise what `failure` makes of the error, when that is no longer being handled."""
     try:
         return action()
