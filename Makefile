@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic docs clean
+.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic bench-confidence docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,9 @@ bench-speed: $(VENV)/.dev
 bench-syntactic: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'anonypy>=0.2'
 	$(BIN)/python benchmarks/syntactic.py
+
+bench-confidence: $(VENV)/.dev
+	$(BIN)/python benchmarks/confidence.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.reference > docs/cli.md

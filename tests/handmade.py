@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from margins_by_hand import CLEAR, assert_same_margin, margins_of, people_by_hand
 from sfumato import Release, Schema
+from sfumato.boxes import Boxes, Regions
 from sfumato.partition import Grid
 from sfumato.privacy.budget import Debit
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.manifest import Manifest
-from sfumato.tree import Partition, Tree
+from sfumato.tree import Tree
 from trees import random_trees
 
 PEOPLE = Schema.loads("""
@@ -165,7 +166,12 @@ def assert_equal(one: Release, other: Release) -> None:
         assert_same_noisy(bought.noisy, again.noisy)
 
 
-def assert_same_regions(one: Partition, other: Partition) -> None:
+def assert_same_regions(one: Regions, other: Regions) -> None:
+    if isinstance(one, Boxes):
+        assert isinstance(other, Boxes)
+        assert one.shape == other.shape
+        assert np.array_equal(one.ranges, other.ranges)
+        return
     if isinstance(one, Grid):
         assert one == other
         return

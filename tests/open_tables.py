@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from sfumato import Schema
 from sfumato.counts.exact_counts import ExactCounts
-from sfumato.counts.memory import MemoryEngine
+from sfumato.counts.listing import MemoryListing
 from sfumato.counts.tally import Domain
-from sfumato.methods import Draft
 from sfumato.privacy.budget import NonPrivate
 from sfumato.release.regions import regions_of
 from sfumato.syntactic import SyntacticMethod
+from sfumato.syntactic.base import OpenDraft
 
 SMALL = Schema.loads("""
 name: small
@@ -58,14 +58,14 @@ def rows(most: int = 60) -> st.SearchStrategy[Rows]:
 def exact(table: Rows, schema: Schema = SMALL) -> ExactCounts:
     columns = [np.array(column, np.uint8) for column in zip(*table, strict=True)]
     domain = Domain(schema.shape, len(schema.classes))
-    return ExactCounts(MemoryEngine(columns[:-1], columns[-1]), Notes(), domain, "test")
+    return ExactCounts(MemoryListing(columns[:-1], columns[-1]), Notes(), domain, "test")
 
 
-def drafted(method: SyntacticMethod, table: Rows) -> Draft:
+def drafted(method: SyntacticMethod, table: Rows) -> OpenDraft:
     return method.publish(exact(table), method.narrowed(SMALL))
 
 
-def groups_by_hand(draft: Draft, table: Rows) -> list[Counter[int]]:
+def groups_by_hand(draft: OpenDraft, table: Rows) -> list[Counter[int]]:
     """Put every row into its region: the classes of each region that holds someone, regions in their order."""
     columns = [np.array(column, np.uint8) for column in zip(*table, strict=True)]
     groups: dict[int, Counter[int]] = {}

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from open_tables import SMALL, Fuse, Notes, exact
@@ -13,11 +14,11 @@ from sfumato import METHODS, SYNTACTIC, Account, DiffGen, Mondrian
 from sfumato.counts.exact_counts import ExactCounts
 from sfumato.counts.tally import Domain, Tally
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError
-from sfumato.methods.base import Draft
 from sfumato.partition import Grid
 from sfumato.privacy.budget import INFINITE, NonPrivate
 from sfumato.privacy.ledger import Ledger
 from sfumato.syntactic import SyntacticMethod
+from sfumato.syntactic.base import OpenDraft
 from test_account import SCHEMA, TABLE, Schema
 
 WHOLE = Tally(Grid.whole(SMALL.shape), 3)
@@ -51,6 +52,20 @@ def test_a_question_about_another_table_is_refused_unnoted() -> None:
     with pytest.raises(PrivacyError):
         ExactCounts(Fuse(), notes, DOMAIN, "test").tally(Tally(Grid.whole((2,)), 3), "groups")
     assert notes.lines == []
+
+
+def test_combinations_are_noted_and_listed_once() -> None:
+    counts = exact([(0, 0, 0, 0), (8, 4, 2, 1), (1, 0, 0, 0), (0, 0, 0, 2)])
+    grid = Grid.whole(SMALL.shape).refine(0, (5,)).refine(2, (1, 2))
+    found = counts.combinations(grid, 3, "combinations")
+    listed = np.stack([*found.parts, found.classes, found.counts], axis=1)
+    assert sorted(map(tuple, listed.tolist())) == [(0, 0, 0, 0, 2), (0, 0, 0, 2, 1), (1, 0, 2, 1, 1)]
+    assert counts.lines == (NonPrivate("combinations", "test"),)
+    assert repr(found) == "Combinations(...)"
+    with pytest.raises(LedgerError):
+        ExactCounts(Fuse(), Broken(), DOMAIN, "test").combinations(grid, 3, "groups")
+    with pytest.raises(PrivacyError):
+        counts.combinations(Grid.whole((2,)), 3, "combinations")
 
 
 def test_a_look_makes_the_total_infinite(path: Path) -> None:
@@ -161,7 +176,7 @@ def test_a_table_that_nothing_can_save_is_refused_and_not_booked(
 def test_a_broken_promise_is_no_release(account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = Mondrian.publish
 
-    def careless(_: Mondrian, counts: ExactCounts, schema: Schema) -> Draft:
+    def careless(_: Mondrian, counts: ExactCounts, schema: Schema) -> OpenDraft:
         return really(Mondrian(k=2), counts, schema)
 
     monkeypatch.setattr(Mondrian, "publish", careless)

@@ -12,7 +12,7 @@ from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Lap
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
 from sfumato.schema import Schema
-from sfumato.syntactic import SYNTACTIC, TDS, Mondrian
+from sfumato.syntactic import SYNTACTIC, TDS, Confidence, Mondrian
 from sfumato.taxonomy import Taxonomy
 
 __version__ = version("sfumato")
@@ -23,6 +23,7 @@ __all__ = [
     "TDS",
     "Account",
     "CDiffGen",
+    "Confidence",
     "DPCocGen",
     "DiffGen",
     "DiffMulti",

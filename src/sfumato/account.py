@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.counts.exact_counts import ExactCounts
+from sfumato.counts.listing import MemoryListing
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Domain
@@ -26,18 +27,19 @@ from sfumato.errors import LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.methods.base import Draft, Method
+from sfumato.partition import Codes
 from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
 from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation
 from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.statement import Statement
-from sfumato.privacy.stream import SeededStream
+from sfumato.privacy.stream import SeededStream, Stream, SystemStream, uniform_below
 from sfumato.promises import Promise
 from sfumato.release.folder import space_for
 from sfumato.release.manifest import Manifest
 from sfumato.release.release import Release
 from sfumato.schema import Schema
 from sfumato.storage import staged_folder
-from sfumato.syntactic.base import SyntacticMethod
+from sfumato.syntactic.base import OpenDraft, SyntacticMethod
 
 Watch = Callable[[str], None]
 
@@ -113,7 +115,7 @@ class Account:
             refuse_misfits(coded)
             with self._paying(method, budget, mechanisms) as payer:
                 domain = Domain(self.schema.shape, len(self.schema.classes))
-                engine = engine_of(coded, self.schema)
+                engine = MemoryEngine(*columns_of(coded, self.schema))
                 meter = Meter(engine, payer, mechanisms, domain, lambda debit: report(debit.label))
                 draft = method.publish(meter, self.schema, schedule)
                 release = self._seal(draft, method, meter.debits, payer.id, mechanisms)
@@ -131,12 +133,14 @@ class Account:
         *,
         despite_budget: bool = False,
         out: str | Path | None = None,
+        unsafe_seed: int | None = None,
         watch: Watch | None = None,
     ) -> Release:
         """Publish exact counts under another promise than an epsilon; with `out`, write the release there, too.
 
         The ledger is told first, and the table's total is infinite from then on: if there is a lifetime budget,
-        `despite_budget` must say that this is meant.
+        `despite_budget` must say that this is meant. Where records are sampled, `unsafe_seed` makes the sample
+        reproducible, and known: the manifest says so.
         """
         if not isinstance(method, SyntacticMethod):
             raise PrivacyError(
@@ -145,23 +149,30 @@ class Account:
         report = watch or _silent
         schema = method.narrowed(self.schema)
         promise = method.promise(schema)
+        stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
         self._ledger.refuse_disclosure(despite_budget=despite_budget)
         with contextlib.ExitStack() as stack:
             staging = out and stack.enter_context(staged_folder(out, space_for(LARGE, schema)))
             report("reading the table")
             coded = encode(open_table(table), schema)
             refuse_misfits(coded)
+            coded = sampled(coded, method.sampling, stream)
             promise.refuse_table(class_counts(coded, schema))
             with self._disclosing(method, despite_budget) as disclosure:
                 domain = Domain(schema.shape, len(schema.classes))
-                counts = ExactCounts(engine_of(coded, schema), disclosure, domain, method.reason, report)
+                counts = ExactCounts(
+                    MemoryListing(*columns_of(coded, schema)), disclosure, domain, method.reason, report
+                )
+                method = method.informed(counts, schema)
+                promise = method.promise(schema)
                 draft = method.publish(counts, schema)
-                if not draft.counts.is_exact or not promise.kept(draft.counts.counts):
+                if not draft.counts.is_exact or not promise.kept(draft.partition, draft.counts.counts):
                     raise PrivacyError(
                         f"every group must have the promised {promise.model}, and one has not",
                         "Nothing was released. Report this: it is a mistake of the method.",
                     )
-                release = _sealed_openly(draft, method, promise, counts.lines, disclosure.id, schema)
+                secure = stream.secure or method.sampling == 1
+                release = _sealed_openly(draft, method, promise, counts.lines, disclosure.id, schema, secure)
                 if staging:
                     report("writing the release")
                     release = release.write_into(staging)
@@ -225,12 +236,13 @@ class Account:
 
 
 def _sealed_openly(
-    draft: Draft,
+    draft: OpenDraft,
     method: SyntacticMethod,
     promise: Promise,
     looks: tuple[NonPrivate, ...],
     publication: str,
     schema: Schema,
+    secure: bool,
 ) -> Release:
     manifest = Manifest(
         version=version("sfumato"),
@@ -238,13 +250,13 @@ def _sealed_openly(
         method=method.name,
         parameters=method.parameters,
         debits=(),
-        secure=True,
+        secure=secure,
         schema_digest=schema.digest,
         steps=draft.steps,
         promise=promise,
         looks=looks,
     )
-    return Release(schema, draft.partition, draft.counts, draft.margins, manifest)
+    return Release(schema, draft.partition, draft.counts, {}, manifest)
 
 
 def refuse_unconfirmed(schema: Schema) -> None:
@@ -262,11 +274,20 @@ def refuse_syntactic(method: object) -> None:
         raise MethodError(f"{method.name} must be published without epsilon", "Use publish_without_epsilon.")
 
 
-def engine_of(coded: Coded, schema: Schema) -> MemoryEngine:
-    """Put coded columns behind an engine."""
+def columns_of(coded: Coded, schema: Schema) -> tuple[list[Codes], Codes]:
+    """Give what an engine holds: the coded columns of the predictors, and the classes."""
     target = schema.target
     classes = coded.columns[target] if target is not None else np.zeros(coded.rows, np.uint8)
-    return MemoryEngine([coded.columns[name] for name in schema.predictors], classes)
+    return [coded.columns[name] for name in schema.predictors], classes
+
+
+def sampled(coded: Coded, rate: Fraction, stream: Stream) -> Coded:
+    """Draw each row with the same probability, exactly and apart from all others."""
+    if rate == 1:
+        return coded
+    drawn = uniform_below(stream, rate.denominator, coded.rows) < rate.numerator
+    columns = {name: column[drawn] for name, column in coded.columns.items()}
+    return replace(coded, columns=columns, rows=int(drawn.sum()))
 
 
 def class_counts(coded: Coded, schema: Schema) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import math
 from dataclasses import dataclass
 from decimal import Decimal
@@ -83,6 +84,8 @@ class Categorical(Attribute):
     """The leaf that stands for a missing value."""
     unseen: OptionalName = None
     """The leaf that stands for every value that the taxonomy does not name."""
+    finest: int | None = Field(default=None, ge=1)
+    """How far below the root values are published at most, where records are generalized one by one."""
 
     @model_validator(mode="after")
     def _check_leaves(self) -> Self:
@@ -93,6 +96,11 @@ class Categorical(Attribute):
                     f"{role} ({leaf}) must be a leaf of the taxonomy",
                     "Add it to the taxonomy or choose another leaf.",
                 )
+        if self.finest is not None and self.finest > self.tree.height:
+            raise SchemaError(
+                f"finest ({self.finest}) must be at most the height of the taxonomy, {self.tree.height}",
+                "Use a smaller one, or none.",
+            )
         return self
 
     @cached_property
@@ -167,6 +175,20 @@ class Numeric(Attribute):
     """Whole numbers or dates that stand out, such as 0 for an income: each gets a leaf of its own."""
     missing: OptionalName = None
     """What an extra leaf for missing values is called; without it they do not fit."""
+    intervals: list[Bound] = Field(default_factory=list)
+    """The widths to which values are generalized one by one, each a multiple of the one before; none finer than the
+    first is then published."""
+
+    @model_validator(mode="after")
+    def _check_intervals(self) -> Self:
+        widths = [Fraction(0) if isinstance(one, datetime.date) else Fraction(one) for one in self.intervals]
+        for narrow, wide in itertools.pairwise([Fraction(0), *widths]):
+            if wide <= narrow or (narrow and (wide / narrow).denominator > 1):
+                raise SchemaError(
+                    "intervals must be widths greater than 0, each a multiple of the one before",
+                    "Write for example [5, 10, 20].",
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_grid(self) -> Self:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.boxes import Boxes, Regions
 from sfumato.errors import MethodError
 from sfumato.exact import read_whole
 
@@ -23,6 +25,10 @@ class Promise(Protocol):
     """What is said of the groups of a release, by class, and can be checked on them."""
 
     model: ClassVar[str]
+
+    @property
+    def sampling(self) -> Fraction:
+        """The probability with which each record of the table was drawn to be published; 1 if all were."""
 
     @property
     def guarantee(self) -> str:
@@ -38,8 +44,8 @@ class Promise(Protocol):
     def refuse_table(self, counts: NDArray[np.int64]) -> None:
         """Refuse a table, all of it as one group of so many records by class, that no generalization can save."""
 
-    def kept(self, counts: NDArray[np.int64]) -> bool:
-        """Tell whether it holds of all groups: groups x classes."""
+    def kept(self, regions: Regions, counts: NDArray[np.int64]) -> bool:
+        """Tell whether it holds of all groups: the regions, and their counts by class."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +106,15 @@ class KAnonymity:
                 "Use a smaller diversity, or another sensitive attribute.",
             )
 
-    def kept(self, counts: NDArray[np.int64]) -> bool:
+    @property
+    def sampling(self) -> Fraction:
+        """All records."""
+        return Fraction(1)
+
+    def kept(self, regions: Regions, counts: NDArray[np.int64]) -> bool:
         """Tell whether it holds of every group; where nobody is, there is nothing to protect."""
+        if isinstance(regions, Boxes):
+            return False
         return bool((counts >= 0).all() and (self.holds(counts) | (counts.sum(axis=-1) == 0)).all())
 
     def plain(self) -> dict[str, Any]:
@@ -119,11 +132,3 @@ class KAnonymity:
         if k is None or diversity is None or not named:
             raise ValueError("a promise must have a whole k and names of attributes")
         return cls(k, quasi, sensitive, diversity)
-
-
-PROMISES: Mapping[str, type[KAnonymity]] = {KAnonymity.model: KAnonymity}
-
-
-def read_promise(plain: Mapping[str, Any]) -> Promise:
-    """Read a promise from a manifest; a model that there is not is a KeyError."""
-    return PROMISES[plain["model"]].of_plain(plain)

@@ -13,6 +13,7 @@ from sfumato import holder
 from sfumato.account import Account
 from sfumato.cli.account import account
 from sfumato.cli.data import find_data
+from sfumato.cli.explain import explain
 from sfumato.cli.methods import EVERY, make_method, method_options
 from sfumato.cli.plans import plan_shown, refuse_unfit_options
 from sfumato.cli.query import query
@@ -124,7 +125,8 @@ PUBLISHING = {
 @click.option("--method", type=click.Choice(list(EVERY)), default="diffgen", show_default=True, help="How to publish.")
 @click.option(
     "--epsilon",
-    help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but mondrian and tds, which have none.",
+    help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but "
+    "confidence, mondrian and tds, which have none.",
 )
 @method_options
 @click.option(
@@ -161,14 +163,18 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
         return
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
-    account = Account(ledger or source.ledger_path, schema)
+    account, seed = Account(ledger or source.ledger_path, schema), options["unsafe_seed"]
     with show.working() as watch:
         if isinstance(method, SyntacticMethod):
             release = account.publish_without_epsilon(
-                source.table, method, despite_budget=options["despite_budget"], out=options["out"], watch=watch
+                source.table,
+                method,
+                despite_budget=options["despite_budget"],
+                out=options["out"],
+                unsafe_seed=seed,
+                watch=watch,
             )
         else:
-            seed = options["unsafe_seed"]
             release = account.publish(
                 source.table, method, options["epsilon"], out=options["out"], unsafe_seed=seed, watch=watch
             )
@@ -199,5 +205,5 @@ def json_schema(show: Show) -> None:
     show.result(Schema.model_json_schema(), text)
 
 
-for command in (inspect, query, sql, sample, records, risk, account, taxonomy):
+for command in (inspect, query, sql, sample, records, risk, explain, account, taxonomy):
     main.add_command(command)

@@ -50,20 +50,24 @@ def _plain(default: object) -> str:
     return {True: "yes", False: "no"}.get(default, str(default)) if isinstance(default, bool) else str(default)
 
 
-def _from_file(value: str) -> str:
-    """Read an option's value from the file that @ names."""
-    if not value.startswith("@"):
+def _given(value: str, *, file: bool) -> str:
+    """Read an option's value, from the file that @ names or that it is the name of."""
+    if not (file or value.startswith("@")):
         return value
+    path = value.removeprefix("@")
     try:
-        return Path(value[1:]).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
-        raise MethodError(f"file ({value[1:]}) must be text that can be read", "Look at its name.") from problem
+        raise MethodError(f"file ({path}) must be text that can be read", "Look at its name.") from problem
 
 
 def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method | SyntacticMethod:
     """Make the named method from the options that were given, refusing those that it does not have, or lacks."""
     method = EVERY[name]
-    options: dict[str, Any] = {key: _from_file(value) for key, value in given.items() if value is not None}
+    files = {one.name for one in fields(method) if one.metadata["file"]}
+    options: dict[str, Any] = {
+        key: _given(value, file=key in files) for key, value in given.items() if value is not None
+    }
     if as_published and name in SYNTACTIC:
         raise MethodError(f"as-published must go with a method that we changed, and {name} is not", "Leave it out.")
     known = inspect.signature(method.as_published).parameters if as_published else [one.name for one in fields(method)]

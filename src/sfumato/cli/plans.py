@@ -16,7 +16,9 @@ from sfumato.syntactic import SyntacticMethod
 def refuse_unfit_options(method: Method | SyntacticMethod, options: Mapping[str, Any]) -> None:
     """Refuse an epsilon where there is none, and to do without where there must be one."""
     if isinstance(method, SyntacticMethod):
-        _refuse(method.name, options, ("epsilon", "unsafe_seed"), "a differentially private method")
+        _refuse(method.name, options, ("epsilon",), "a differentially private method")
+        if method.sampling == 1:
+            _refuse(method.name, options, ("unsafe_seed",), "a method that draws at random")
     else:
         _refuse(method.name, options, ("despite_budget",), "a method without epsilon")
         if options["epsilon"] is None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from sfumato.boxes import Boxes
 from sfumato.cli.show import Show, reporting, table
 from sfumato.errors import ReleaseError
 from sfumato.release.release import Release
@@ -42,11 +43,12 @@ def _inspect_text(release: Release, folder: str) -> str:
     manifest = release.manifest
     predictors = list(release.schema.predictors)
     names = [predictors[attribute] for attribute in release.partition.split_attributes]
-    about = "" if release.counts.is_exact else "about "
+    about = "" if release.counts.is_exact and manifest.sampling == 1 else "about "
+    how = "Generalizations" if isinstance(release.partition, Boxes) else "Specializations"
     blocks = [
         manifest.guarantee,
         _terms_text(release),
-        "Specializations\n" + "\n".join(f"  {step}" for step in manifest.steps),
+        f"{how}\n" + "\n".join(f"  {step}" for step in manifest.steps),
         f"{release.groups:,} groups ({', '.join(names)}), {about}{release.total:,} people",
         "Files\n" + "\n".join(f"  {path}" for path in sorted(Path(folder).iterdir())),
     ]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
 import click
 import numpy as np
 
+from sfumato.boxes import Boxes
 from sfumato.cli.data import find_data
 from sfumato.cli.recipients import release_argument
 from sfumato.cli.show import Show, reporting, table
 from sfumato.errors import ReleaseError
 from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
+from sfumato.release.claims import nearest_claim
 from sfumato.release.release import Release
 from sfumato.release.risk import GroupRisk, believed_after, group_risk, odds_factor
 
@@ -38,7 +41,16 @@ def risk(release: str, population: str | None, show: Show) -> None:
         show.result(_odds_plain(opened), _odds_text(opened))
         return
     found = group_risk(opened, _population(population, opened))
-    show.result(_plain(found), _text(found, opened))
+    plain, text = _plain(found), _text(found, opened)
+    if isinstance(opened.partition, Boxes):
+        claim = nearest_claim(opened)
+        plain |= {"nearest_to_cap": asdict(claim)}
+        text += (
+            f"\n\nNearest to its cap: {opened.schema.target} {claim.value} in {claim.group}, observed "
+            f"{_percent(claim.observed)}, expected {_percent(claim.expected)}. Groups overlap: a person may have been "
+            "generalized into any of several."
+        )
+    show.result(plain, text)
 
 
 def _population(given: str | None, release: Release) -> Any:
@@ -77,7 +89,7 @@ def _text(found: GroupRisk, release: Release) -> str:
         (
             "prosecutor",
             _percent(found.prosecutor),
-            "finds someone who is known to be in the table (1 / smallest group)",
+            f"finds someone who is known to be in the table ({found.sampling:g} / smallest group)",
         ),
         ("journalist", _percent(found.journalist), f"finds someone of the population{assumed}"),
         ("marketer", _percent(found.marketer), "of all records are found by guessing, on average (groups / records)"),

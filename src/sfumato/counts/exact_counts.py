@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from sfumato.counts.tally import BLAME, CountEngine, Counts, Domain, Tally
+from sfumato.counts.combinations import Combinations, ListingEngine
+from sfumato.counts.tally import BLAME, Counts, Domain, Tally
 from sfumato.errors import PrivacyError
+from sfumato.partition import Grid
 from sfumato.privacy.budget import NonPrivate
 
 
@@ -22,11 +24,13 @@ class Notebook(Protocol):
 
 
 class ExactCounts:
-    """Answers tallies exactly. Questions are asked in public terms here, too: there is no way to ask for a row."""
+    """Answers tallies exactly, and lists what occurs. Questions are asked in public terms here, too: of rows, only how
+    often each combination of values occurs can be asked.
+    """
 
     def __init__(
         self,
-        engine: CountEngine,
+        engine: ListingEngine,
         notebook: Notebook,
         domain: Domain,
         reason: str,
@@ -46,11 +50,21 @@ class ExactCounts:
         return tuple(self._lines)
 
     def tally(self, tally: Tally, label: str) -> Counts:
-        """Count everything that the tally asks for.
+        """Count everything that the tally asks for."""
+        self._note(tally.domain, label)
+        return self._engine.tally(tally)
+
+    def combinations(self, grid: Grid, classes: int, label: str) -> Combinations:
+        """List the regions of a grid that hold someone, by class."""
+        self._note(Domain(grid.shape, classes), label)
+        return self._engine.combinations(grid, classes)
+
+    def _note(self, domain: Domain, label: str) -> None:
+        """Write down a look that is about to be made.
 
         Looks of one label are one line: infinity twice is no more than once, so a line tells what was looked for.
         """
-        if tally.domain != self._domain:
+        if domain != self._domain:
             raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
         line = NonPrivate(label, self._reason)
         if line not in self._lines:
@@ -58,4 +72,3 @@ class ExactCounts:
             self._lines.append(line)
         if self._watch:
             self._watch(label)
-        return self._engine.tally(tally)

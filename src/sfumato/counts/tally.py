@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import PrivacyError
-from sfumato.partition import integers, read_only
+from sfumato.partition import Grid, integers, read_only
 from sfumato.tree import NONE, Partition, Tree
 
 Integers = NDArray[np.int64]
@@ -46,6 +46,8 @@ class Tally:
 
     def __post_init__(self) -> None:
         """Refuse places that are not disjoint and attributes that are not there; keep all as they are now."""
+        if not isinstance(self.partition, Grid | Tree):
+            raise PrivacyError("places must be regions of a partition: disjoint, and covering the domain", BLAME)
         object.__setattr__(self, "classes", operator.index(self.classes))
         object.__setattr__(self, "attributes", integers(self.attributes))
         if not all(0 <= attribute < len(self.partition.shape) for attribute in self.attributes):

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.boxes import Regions
 from sfumato.partition import Codes
 from sfumato.release.regions import regions_of, sides_of
-from sfumato.tree import Partition
 
 
-def discernibility(partition: Partition, columns: Sequence[Codes]) -> int:
+def discernibility(partition: Regions, columns: Sequence[Codes]) -> int:
     """Give the sum of squared group sizes: every row pays the number of rows that look like it (DiffMulti, eq. 4).
 
     >>> from sfumato.partition import Grid
@@ -25,7 +25,7 @@ def discernibility(partition: Partition, columns: Sequence[Codes]) -> int:
     return int((sizes**2).sum())
 
 
-def certainty_penalty(partition: Partition, columns: Sequence[Codes]) -> float:
+def certainty_penalty(partition: Regions, columns: Sequence[Codes]) -> float:
     """Give NCP, the average share of its domain that a generalized value covers: 0 if a leaf (DiffMulti, eq. 5 and 7).
 
     Numeric ranges are measured in cells of their grid. All attributes weigh the same, so it lies between 0 and 1; a
@@ -40,7 +40,7 @@ def certainty_penalty(partition: Partition, columns: Sequence[Codes]) -> float:
     return float(np.sum(penalties) / max(len(columns) * sizes.sum(), 1))
 
 
-def _penalties(partition: Partition, attribute: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _penalties(partition: Regions, attribute: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     side = sides_of(partition, attribute)
     widths = np.diff(side.ranges, axis=1)[:, 0]
     penalties = np.where(widths == 1, 0.0, widths / partition.shape[attribute])

@@ -12,14 +12,16 @@ from sfumato.errors import MethodError
 from sfumato.exact import read_fraction, read_whole
 
 
-def parameter(default: Any, says: str) -> Any:
-    """Declare a parameter of a method: its default, and what it says to those who set it."""
-    return field(default=default, metadata={"says": says})
+def parameter(default: Any, says: str, *, file: bool = False) -> Any:
+    """Declare a parameter of a method: its default, what it says to those who set it, and whether it is a text so long
+    that the command line takes the file that holds it.
+    """
+    return field(default=default, metadata={"says": says, "file": file})
 
 
 def required(says: str) -> Any:
     """Declare a parameter that must be given."""
-    return field(metadata={"says": says})
+    return field(metadata={"says": says, "file": False})
 
 
 def read_number(name: str, value: object, remedy: str, least: int = 1, most: int = 10**9) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ Booleans = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 Z95 = 1.959963984540054
+Cause = Literal["noise", "sampling"]
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,21 @@ class Estimate:
     """The part of the value that comes from regions which the condition covers only partly."""
     aligned: bool
     """Whether the condition covers every region wholly or not at all, so that nothing is assumed."""
+    cause: Cause = "noise"
+    """What the deviation comes from."""
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval for the noise, in the normal approximation."""
+        """The 95 % interval for the noise or the sampling, in the normal approximation."""
         return self.value - Z95 * self.stddev, self.value + Z95 * self.stddev
 
     def __str__(self) -> str:
         """Write value and half the 95 % interval, and what it leaves out."""
-        spread = f"; {self.assumed:,.0f} rests on spreading inside groups)"
+        spread = "" if self.aligned else f"; {self.assumed:,.0f} rests on spreading inside groups"
         if not self.stddev:
-            return f"{self.value:,.0f} (no noise{')' if self.aligned else spread}"
-        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %{')' if self.aligned else ' for noise' + spread}"
+            return f"{self.value:,.0f} (no noise{spread})"
+        named = " for sampling, no noise" if self.cause == "sampling" else " for noise" if spread else ""
+        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %{named}{spread})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +60,15 @@ class Answers:
     stddevs: Floats
     assumed: Floats
     aligned: Booleans
+    cause: Cause = "noise"
 
     @classmethod
-    def of(cls, conditions: Sequence[str], sums: Sums, classes: Floats) -> Answers:
-        """Weigh the classes, conditions x classes, which err alike and apart."""
+    def of(cls, conditions: Sequence[str], sums: Sums, classes: Floats, cause: Cause) -> Answers:
+        """Weigh the classes, conditions x classes, which err apart."""
         values, resolved = ((one * classes).sum(axis=1) for one in (sums.values, sums.resolved))
-        variances = np.maximum(sums.variances, 0) * (classes**2).sum(axis=1)
+        variances = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
         assumed = np.where(sums.aligned, 0.0, values - resolved)
-        return cls(tuple(conditions), values, np.sqrt(variances), assumed, sums.aligned)
+        return cls(tuple(conditions), values, np.sqrt(variances), assumed, sums.aligned, cause)
 
     @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:
@@ -70,7 +76,8 @@ class Answers:
         arrays = ("values", "stddevs", "assumed", "aligned")
         joined = [np.concatenate([np.empty(0), *(getattr(part, name) for part in parts)]) for name in arrays]
         conditions = tuple(condition for part in parts for condition in part.conditions)
-        return cls(conditions, joined[0], joined[1], joined[2], joined[3].astype(np.bool_))
+        cause = parts[0].cause if parts else "noise"
+        return cls(conditions, joined[0], joined[1], joined[2], joined[3].astype(np.bool_), cause)
 
     def __len__(self) -> int:
         """Count them."""
@@ -79,7 +86,7 @@ class Answers:
     def __getitem__(self, number: int) -> Estimate:
         """Give one of them."""
         value, stddev, assumed = (float(one[number]) for one in (self.values, self.stddevs, self.assumed))
-        return Estimate(value, stddev, assumed, bool(self.aligned[number]))
+        return Estimate(value, stddev, assumed, bool(self.aligned[number]), self.cause)
 
     def __iter__(self) -> Iterator[Estimate]:
         """Give one after the other."""

@@ -85,7 +85,7 @@ class Sums:
     resolved: Floats
     """conditions x classes: people in the regions that they cover wholly"""
     variances: Floats
-    """conditions: the variance of the value of one class"""
+    """conditions x classes, or conditions x 1 where classes err alike: the variance of the value of one class"""
     aligned: NDArray[np.bool_]
     """conditions: whether they cover every region wholly or not at all"""
 
@@ -93,7 +93,7 @@ class Sums:
     def none(cls, conditions: int, classes: int) -> Sums:
         """Begin with nobody."""
         shape = (conditions, classes)
-        return cls(np.zeros(shape), np.zeros(shape), np.zeros(conditions), np.ones(conditions, np.bool_))
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros((conditions, 1)), np.ones(conditions, np.bool_))
 
 
 def _running(leaves: NDArray[Any], borders: Indices) -> NDArray[Any]:

@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from sfumato.boxes import Boxes, Regions
 from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
+from sfumato.release.box_files import COUNTS_FILE, RANGES_FILE, read_boxes, write_boxes
 from sfumato.release.histogram_files import FILES as HISTOGRAM_FILES
 from sfumato.release.histogram_files import read_counts, read_histogram, write_histogram
 from sfumato.release.manifest import AGAIN, Manifest
@@ -32,19 +34,20 @@ from sfumato.release.records import count_names
 from sfumato.release.tree_files import read_consistency, read_tree, tree_geometry, write_tree
 from sfumato.schema import Schema
 from sfumato.storage import give_room, reason_of, sha256
-from sfumato.tree import Partition, Tree
+from sfumato.tree import Tree
 
 GRID_FILES = {"records.parquet", MARGINS_FILE, "schema.json", "geometry.json"}
 FILES = {
     "grid": GRID_FILES,
     "groups": GRID_FILES | HISTOGRAM_FILES,
     "tree": GRID_FILES | {"nodes.parquet", "counts.parquet", "earlier.parquet"},
+    "boxes": GRID_FILES | {RANGES_FILE, COUNTS_FILE},
 }
 BYTES_PER_CELL = 24
 BYTES_PER_LEAF = 128
 
 Contents = tuple[
-    Schema, Partition, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...], Consistency, Noisy | None
+    Schema, Regions, Noisy, Mapping[int, Margin], Manifest, tuple[NodeCounts, ...], Consistency, Noisy | None
 ]
 
 
@@ -64,6 +67,9 @@ def write_release(staging: Path, contents: Contents, records: Iterator[pa.Record
         if isinstance(partition, Tree):
             write_tree(staging, schema, partition, counts, earlier)
             geometry = tree_geometry(counts, earlier, consistency)
+        elif isinstance(partition, Boxes):
+            write_boxes(staging, partition, counts)
+            geometry = {"partition": {"kind": "boxes"}}
         elif histogram is None:
             geometry = _grid_geometry("grid", schema, partition, counts)
         else:
@@ -140,7 +146,7 @@ def _read(place: Path, manifest: Manifest) -> Contents:
     partition, counts, earlier = READERS[kind](place, schema, geometry)
     if partition.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
-    _refuse_other_noise(manifest, counts, earlier)
+    _refuse_other_noise(manifest, partition, counts, earlier)
     margins = read_margins(place, schema, geometry)
     histogram = read_histogram(place, schema, geometry) if kind == "groups" else None
     _refuse_other_histogram(schema, histogram)
@@ -152,11 +158,11 @@ def _refuse_other_histogram(schema: Schema, histogram: Noisy | None) -> None:
         raise ReleaseError("the release's histogram must have a count for every cell", AGAIN)
 
 
-def _refuse_other_noise(manifest: Manifest, counts: Noisy, earlier: Sequence[NodeCounts]) -> None:
+def _refuse_other_noise(manifest: Manifest, partition: Regions, counts: Noisy, earlier: Sequence[NodeCounts]) -> None:
     """Refuse exact counts under an epsilon, noisy ones under another promise, and counts that break that promise."""
     if counts.is_exact == (manifest.promise is None) or any(one.noisy.is_exact and len(one.nodes) for one in earlier):
         raise ReleaseError("the release's counts must have the noise that its manifest tells of", AGAIN)
-    if manifest.promise is not None and not manifest.promise.kept(counts.counts):
+    if manifest.promise is not None and not manifest.promise.kept(partition, counts.counts):
         raise ReleaseError("the release's groups must be as its manifest promises", AGAIN)
 
 
@@ -187,9 +193,10 @@ def _counted(
     return grid, Noisy.even(shaped, read_rate(geometry["counts_epsilon"])), ()
 
 
-READERS: Mapping[str, Callable[[Path, Schema, Mapping[str, Any]], tuple[Partition, Noisy, tuple[NodeCounts, ...]]]] = {
+READERS: Mapping[str, Callable[[Path, Schema, Mapping[str, Any]], tuple[Regions, Noisy, tuple[NodeCounts, ...]]]] = {
     "grid": _read_grid,
     "groups": _read_groups,
     "tree": read_tree,
+    "boxes": read_boxes,
 }
 """How regions of each kind, their counts and earlier counts are read."""

@@ -11,11 +11,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.partition import Indices
+from sfumato.release.answers import Cause
 from sfumato.release.covers import PARTLY, UNTOUCHED, WHOLE, Cover, Share, Sums
 from sfumato.release.estimates import GridEstimates
 
@@ -30,6 +32,8 @@ MOST_AT_ONCE = 2**22
 @dataclass(frozen=True, eq=False)
 class GridAnswers:
     """A grid that is asked."""
+
+    cause: ClassVar[Cause] = "noise"
 
     estimates: GridEstimates
 
@@ -79,7 +83,7 @@ class GridAnswers:
         resolved = _contract(table[:, :-1], whole, len(asking))
         sums.resolved[asking] = (share.states == WHOLE)[:, None] * resolved
         squares = [one**2 for one in weights]
-        sums.variances[asking] = share.weights**2 * _contract(table[:, -1:], squares, len(asking))[:, 0]
+        sums.variances[asking, 0] = share.weights**2 * _contract(table[:, -1:], squares, len(asking))[:, 0]
         partly, nobody = share.states == PARTLY, share.states >= UNTOUCHED
         for state in states:
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)

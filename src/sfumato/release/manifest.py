@@ -14,16 +14,20 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from sfumato.confidence_cap import ConfidenceCap
 from sfumato.errors import ReleaseError
 from sfumato.exact import read_fraction
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
-from sfumato.promises import Promise, read_promise
+from sfumato.promises import KAnonymity, Promise
 
 PRIVATE, OPEN = 1, 2
 """The formats of manifests with an epsilon, and with another promise."""
 FORMAT = OPEN
 """The newest that can be read."""
+SECURE, UNSAFE = "secure", "unsafe seed"
+"""Where randomness came from."""
 AGAIN = "Get the release again from its publisher."
+PROMISES: Mapping[str, type[KAnonymity] | type[ConfidenceCap]] = {one.model: one for one in (KAnonymity, ConfidenceCap)}
 NEIGHBOURS = "tables that differ by adding or removing one record"
 
 
@@ -53,6 +57,11 @@ class Manifest:
     @property
     def guarantee(self) -> str:
         """The promise in one sentence."""
+        if self.promise is not None and not self.secure:
+            return (
+                "This release carries NO guarantee: its sample was drawn by a known seed, for tests and benchmarks "
+                f"only. With secure randomness: {self.promise.guarantee}"
+            )
         if self.promise is not None:
             return self.promise.guarantee
         if not self.secure:
@@ -65,6 +74,11 @@ class Manifest:
             f"exp({self.epsilon}) times as probable on one of two neighbouring tables as on the other, "
             f"neighbours being {NEIGHBOURS}."
         )
+
+    @property
+    def sampling(self) -> Fraction:
+        """The probability with which each record was drawn to be published."""
+        return Fraction(1) if self.promise is None else self.promise.sampling
 
     def with_files(self, files: Mapping[str, str]) -> Manifest:
         """Add the digests of the files it covers."""
@@ -89,11 +103,12 @@ class Manifest:
     def _promised(self) -> dict[str, Any]:
         """Give the terms of the promise: an epsilon and where the noise came from, or another one and against whom."""
         if self.promise is not None:
-            return {"promise": self.promise.plain(), "adversary": self.promise.adversary}
+            seeded = {} if self.secure else {"randomness": UNSAFE}
+            return {"promise": self.promise.plain(), "adversary": self.promise.adversary} | seeded
         return {
             "epsilon": str(self.epsilon),
             "neighbours": NEIGHBOURS,
-            "randomness": "secure" if self.secure else "unsafe seed",
+            "randomness": SECURE if self.secure else UNSAFE,
         }
 
     @property
@@ -124,11 +139,11 @@ class Manifest:
                 method=str(plain["method"]["name"]),
                 parameters=dict(plain["method"]["parameters"]),
                 debits=tuple(_debit(line) for line in plain["ledger"]) if private else (),
-                secure=plain["randomness"] == "secure" if private else True,
+                secure=(plain["randomness"] if private else plain.get("randomness", SECURE)) == SECURE,
                 schema_digest=str(plain["schema_digest"]),
                 steps=tuple(map(str, plain["steps"])),
                 files={str(name): str(digest) for name, digest in plain["files"].items()},
-                promise=None if private else read_promise(plain["promise"]),
+                promise=None if private else PROMISES[plain["promise"]["model"]].of_plain(plain["promise"]),
                 looks=() if private else tuple(_look(line) for line in plain["ledger"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):

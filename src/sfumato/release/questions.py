@@ -15,6 +15,7 @@ from sfumato.conditions import read_condition
 from sfumato.errors import QueryError
 from sfumato.partition import Indices
 from sfumato.release.answers import Answers
+from sfumato.release.box_answers import BoxAnswers, BoxEstimates
 from sfumato.release.covers import WHOLE, Cover, Share, covers_of
 from sfumato.release.estimates import Estimates, GridEstimates, TreeEstimates
 from sfumato.release.grid_answers import GridAnswers
@@ -51,11 +52,13 @@ class Questions:
     sides: Sequence[Sides]
     spreads: Sequence[Spread]
     """both in the order of which regions have ranges"""
-    answers: GridAnswers | TreeAnswers
+    answers: GridAnswers | TreeAnswers | BoxAnswers
 
     @classmethod
     def to(cls, schema: Schema, sides: Sequence[Sides], spreads: Sequence[Spread], estimates: Estimates) -> Questions:
-        """Ask the regions of a grid or of a tree."""
+        """Ask the regions of a grid or of a tree, or boxes that overlap."""
+        if isinstance(estimates, BoxEstimates):
+            return cls(schema, sides, spreads, BoxAnswers(estimates, sides))
         if isinstance(estimates, TreeEstimates):
             return cls(schema, sides, spreads, TreeAnswers(estimates))
         assert isinstance(estimates, GridEstimates)
@@ -108,7 +111,7 @@ class Questions:
         covers = covers_of(self.answers.ranges, self.spreads, [question.weights for question in block])
         sums = self.answers.sums(covers, self._settled(covers, len(block)))
         texts = [question.text for question in block]
-        return Answers.of(texts, sums, np.stack([question.classes for question in block]))
+        return Answers.of(texts, sums, np.stack([question.classes for question in block]), self.answers.cause)
 
     def _settled(self, covers: Mapping[int, Cover], conditions: int) -> Share:
         """Give what conditions cover of attributes of which all regions have the same range."""

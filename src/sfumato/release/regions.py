@@ -1,4 +1,4 @@
-"""The regions of any partition, seen attribute by attribute: which ranges occur, and who has which.
+"""The regions of any release, seen attribute by attribute: which ranges occur, and who has which.
 
 Few ranges of one attribute occur however many regions there are, so whatever is costly (a name, a covered share) is
 done once per range and then handed to the regions by number.
@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.attributes import Categorical, Numeric
+from sfumato.boxes import Boxes, Regions
+from sfumato.errors import ReleaseError
 from sfumato.partition import Codes, Grid, Indices
-from sfumato.tree import Partition, Tree
+from sfumato.tree import Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +43,8 @@ class Sides:
         return " | ".join(column.label(leaf, leaf + 1) for leaf in leaves.tolist())
 
 
-def sides_of(partition: Partition, attribute: int) -> Sides:
-    """See a partition from one attribute.
+def sides_of(partition: Regions, attribute: int) -> Sides:
+    """See regions from one attribute.
 
     >>> tree = Tree.whole((4, 47)).refine([0], [1], [0, 22, 47], [0, 3]).refine([2], [0], [0, 2, 4], [0, 3])
     >>> jobs = sides_of(tree, 0)
@@ -52,22 +55,28 @@ def sides_of(partition: Partition, attribute: int) -> Sides:
         cut = np.asarray(partition.cuts[attribute], np.int64)
         ranges, order = np.stack([cut[:-1], cut[1:]], axis=1), partition.order_of(attribute)
         return Sides(ranges, partial(partition.parts_at, attribute), order)
-    return _sides(partition, attribute, partition.leaves)
+    boxes = partition.ranges if isinstance(partition, Boxes) else partition.boxes[partition.leaves]
+    return _sides(boxes[:, attribute], partition.shape[attribute])
 
 
 def sides_of_nodes(tree: Tree, attribute: int) -> Sides:
     """See all nodes of a tree from one attribute, those above the regions, too."""
-    return _sides(tree, attribute, np.arange(len(tree)))
+    return _sides(tree.boxes[:, attribute], tree.shape[attribute])
 
 
-def _sides(tree: Tree, attribute: int, nodes: Indices) -> Sides:
-    boxes, base = tree.boxes[nodes, attribute].astype(np.int64), tree.shape[attribute] + 1
-    keys, numbers = np.unique(boxes[:, 0] * base + boxes[:, 1], return_inverse=True)
-    return Sides(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__, tree.order_of(attribute))
+def _sides(boxes: NDArray[np.integer], leaves: int) -> Sides:
+    base = leaves + 1
+    keys, numbers = np.unique(boxes[:, 0] * np.int64(base) + boxes[:, 1], return_inverse=True)
+    return Sides(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__, np.arange(leaves))
 
 
-def regions_of(partition: Partition, columns: Sequence[Codes]) -> Indices:
-    """Give the region that holds each coded row."""
+def regions_of(partition: Regions, columns: Sequence[Codes]) -> Indices:
+    """Give the region that holds each coded row; where regions overlap there is no such thing."""
+    if isinstance(partition, Boxes):
+        raise ReleaseError(
+            "a person must lie in one group only, and the groups of this release overlap",
+            "Draw records with sample, or see explain.",
+        )
     rows = len(columns[0]) if columns else 0
     if isinstance(partition, Grid):
         return partition.locate(columns, rows)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.attributes import Identifier
+from sfumato.boxes import Boxes, Regions
 from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError
 from sfumato.exact import read_whole
@@ -26,6 +27,7 @@ from sfumato.io.tables import open_table
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.answers import Answers, Estimate
+from sfumato.release.box_answers import BoxEstimates
 from sfumato.release.cell_columns import CellColumn, cell_columns, cell_table, refuse_too_many
 from sfumato.release.cells import Axis, cell_estimates
 from sfumato.release.coclusters import CoclusterEstimates
@@ -42,7 +44,6 @@ from sfumato.release.sql import answer
 from sfumato.release.synthesis import draw_cells, draw_leaves, values
 from sfumato.schema import Schema
 from sfumato.storage import staged_folder
-from sfumato.tree import Partition
 
 MOST_ROWS = 10**9
 
@@ -52,7 +53,7 @@ class Release:
     """A published table. `count`, `count_many`, `records`, `sample` and `classify` are its faces."""
 
     schema: Schema
-    partition: Partition
+    partition: Regions
     counts: Noisy
     """regions x classes"""
     margins: Mapping[int, Margin]
@@ -67,9 +68,10 @@ class Release:
 
     def __repr__(self) -> str:
         """Tell the method, the promise and the size."""
-        if self.manifest.promise is not None:
-            return f"Release({self.manifest.method}, {self.manifest.promise.model}, groups={self.groups:,}, NO EPSILON)"
         secure = "" if self.manifest.secure else ", NO GUARANTEE (unsafe seed)"
+        if self.manifest.promise is not None:
+            model = self.manifest.promise.model
+            return f"Release({self.manifest.method}, {model}, groups={self.groups:,}, NO EPSILON{secure})"
         return f"Release({self.manifest.method}, epsilon={self.manifest.epsilon}, groups={self.groups:,}{secure})"
 
     @property
@@ -87,6 +89,8 @@ class Release:
         """The best estimate of every region's counts from everything that was bought."""
         if self.histogram is not None and isinstance(self.partition, Grid):
             return CoclusterEstimates(self.partition, self.counts, self.histogram)
+        if isinstance(self.partition, Boxes):
+            return BoxEstimates(self.partition, self.counts.counts, self.manifest.sampling)
         return Estimates.of(self.partition, self.counts, self.earlier, self.consistency)
 
     @cached_property

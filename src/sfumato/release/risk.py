@@ -34,14 +34,16 @@ class GroupRisk:
     in_population: Integers | None
     """by group, the people of the population from which the records come that look the same, if it is known"""
     worst_confidence: float | None
-    """the largest share that one class has of a group; None without a class"""
+    """the largest share that one class has of a group, times the chance of being drawn; None without a class"""
     certain: int
     """how many records lie in groups that have one class only"""
+    sampling: float = 1.0
+    """the probability that a person of the table was drawn to be published"""
 
     @property
     def prosecutor(self) -> float:
-        """The chance to find a person who is known to be in the table: 1 / the smallest group."""
-        return 1 / int(self.sizes.min())
+        """The chance to find a person who is known to be in the table: that of being drawn / the smallest group."""
+        return self.sampling / int(self.sizes.min())
 
     @property
     def journalist(self) -> float:
@@ -82,12 +84,13 @@ def group_risk(release: Release, population: Mapping[str, Codes] | int | None = 
     held = np.flatnonzero(counts.any(axis=1))
     sizes = counts[held].sum(axis=1)
     largest = counts[held].max(axis=1)
-    classes = release.schema.target is not None
+    classes, sampling = release.schema.target is not None, float(release.manifest.sampling)
     return GroupRisk(
         sizes,
         _in_population(release, held, sizes, population),
-        float((largest / sizes).max()) if classes else None,
+        sampling * float((largest / sizes).max()) if classes else None,
         int(sizes[largest == sizes].sum()) if classes else 0,
+        sampling,
     )
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.consistency import Consistent, LeastSquares
 from sfumato.partition import Indices
+from sfumato.release.answers import Cause
 from sfumato.release.covers import PARTLY, UNTOUCHED, WHOLE, Cover, Share, States, Sums
 from sfumato.release.estimates import TreeEstimates
 from sfumato.release.regions import Sides, sides_of_nodes
@@ -33,6 +35,8 @@ SMALLEST_TILE = 32
 @dataclass(frozen=True, eq=False)
 class TreeAnswers:
     """A tree that is asked."""
+
+    cause: ClassVar[Cause] = "noise"
 
     estimates: TreeEstimates
     _tiles: dict[int, Tile | None] = field(default_factory=dict)
@@ -92,7 +96,7 @@ class _Walk:
             gathered, tangle = share.weights, np.zeros(len(everyone))
         else:
             gathered, tangle = self._below(top, everyone, share)
-        self.sums.variances[:] += gathered**2 * self.nodes.passes.upward[0] + 2 * gathered * tangle
+        self.sums.variances[:, 0] += gathered**2 * self.nodes.passes.upward[0] + 2 * gathered * tangle
 
     def _below(self, tile: Tile, asking: Indices, share: Share) -> tuple[Floats, Floats]:
         """Sum over a tile, and give each condition's a and b at its top; too many conditions go one after the other."""
@@ -156,7 +160,7 @@ class _Walk:
                 tangle[level.heads] = left[level.heads] * level.sums(upward[rows] * apart + tangle[rows])
             apart *= apart
             spread += upward[rows, 0] @ apart
-        self.sums.variances[asking] += spread
+        self.sums.variances[asking, 0] += spread
         return gathered[0], tangle[0] if self._tangled else np.zeros(len(asking))
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from sfumato.syntactic.base import SyntacticMethod
+from sfumato.syntactic.confidence import Confidence
 from sfumato.syntactic.mondrian import Mondrian
 from sfumato.syntactic.tds import TDS
 
-SYNTACTIC: dict[str, type[Mondrian] | type[TDS]] = {method.name: method for method in (Mondrian, TDS)}
+SYNTACTIC: dict[str, type[Confidence] | type[Mondrian] | type[TDS]] = {
+    method.name: method for method in (Confidence, Mondrian, TDS)
+}
 
-__all__ = ["SYNTACTIC", "TDS", "Mondrian", "SyntacticMethod"]
+__all__ = ["SYNTACTIC", "TDS", "Confidence", "Mondrian", "SyntacticMethod"]

@@ -9,14 +9,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
+from sfumato.boxes import Regions
 from sfumato.counts.exact_counts import ExactCounts
 from sfumato.errors import MethodError
-from sfumato.methods.base import Draft
 from sfumato.methods.parameters import parameter, plain_parameters, read_number, required
+from sfumato.privacy.noisy import Noisy
 from sfumato.promises import KAnonymity, Promise
 from sfumato.schema import Schema
+
+
+@dataclass(frozen=True)
+class OpenDraft:
+    """What a method found: groups, their exact counts by class, and how it got there."""
+
+    partition: Regions
+    counts: Noisy
+    steps: tuple[str, ...] = ()
 
 
 class SyntacticMethod(ABC):
@@ -25,6 +36,8 @@ class SyntacticMethod(ABC):
     name: ClassVar[str]
     reason: ClassVar[str]
     """why it looks at exact counts, for the ledger"""
+    sampling: Fraction = Fraction(1)
+    """with what probability each record is drawn to be looked at at all; the account draws"""
 
     @property
     @abstractmethod
@@ -39,8 +52,12 @@ class SyntacticMethod(ABC):
     def promise(self, schema: Schema) -> Promise:
         """Say what will hold of a release of a narrowed schema."""
 
+    def informed(self, counts: ExactCounts, schema: Schema) -> SyntacticMethod:  # noqa: ARG002
+        """Give the method as it is when it has looked up what its promise speaks of: here there is nothing."""
+        return self
+
     @abstractmethod
-    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
+    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
         """Count and draft a release of a narrowed schema."""
 
 
@@ -71,26 +88,30 @@ class KAnonymous(SyntacticMethod):
 
     def narrowed(self, schema: Schema) -> Schema:
         """Keep the quasi-identifiers and the class."""
-        quasi = tuple(schema.predictors) if self.quasi is None else self.quasi
-        for name in quasi:
-            if name == schema.target:
-                raise MethodError(
-                    f"quasi-identifier ({name}) must not be the class or sensitive attribute, which is published as it "
-                    "is",
-                    "Leave it out, or choose another with --target.",
-                )
-            if name not in schema.predictors:
-                raise MethodError(
-                    f"quasi-identifier ({name[:40]}) must be an attribute of the schema",
-                    f"Choose from {', '.join(list(schema.predictors)[:20])}.",
-                )
-        if not quasi:
-            raise MethodError(f"{self.name} must have a quasi-identifier besides the class", "Declare more attributes.")
-        return schema.only({*quasi, *([] if schema.target is None else [schema.target])})
+        return keep_quasi(self.name, self.quasi, schema)
 
     def promise(self, schema: Schema) -> KAnonymity:
         """Say k, over everything that is published but the class."""
         return KAnonymity(self.k, tuple(schema.predictors), schema.target)
+
+
+def keep_quasi(method: str, named: tuple[str, ...] | None, schema: Schema) -> Schema:
+    """Keep the quasi-identifiers, all attributes but the class if none are named, and the class."""
+    quasi = tuple(schema.predictors) if named is None else named
+    for name in quasi:
+        if name == schema.target:
+            raise MethodError(
+                f"quasi-identifier ({name}) must not be the class or sensitive attribute, which is published as it is",
+                "Leave it out, or choose another with --target.",
+            )
+        if name not in schema.predictors:
+            raise MethodError(
+                f"quasi-identifier ({name[:40]}) must be an attribute of the schema",
+                f"Choose from {', '.join(list(schema.predictors)[:20])}.",
+            )
+    if not quasi:
+        raise MethodError(f"{method} must have a quasi-identifier besides the class", "Declare more attributes.")
+    return schema.only({*quasi, *([] if schema.target is None else [schema.target])})
 
 
 def read_names(what: str, value: object) -> tuple[str, ...]:

@@ -16,14 +16,13 @@ import numpy as np
 from sfumato.counts.exact_counts import ExactCounts
 from sfumato.counts.tally import Tally
 from sfumato.errors import MethodError
-from sfumato.methods.base import Draft
 from sfumato.methods.boxes import Divisions
 from sfumato.methods.levels import describe_level
 from sfumato.methods.parameters import parameter, read_number, read_truth, refuse_other
 from sfumato.privacy.noisy import Noisy
 from sfumato.promises import KAnonymity
 from sfumato.schema import Schema
-from sfumato.syntactic.base import KAnonymous
+from sfumato.syntactic.base import KAnonymous, OpenDraft
 from sfumato.syntactic.narrowing import narrow_intervals
 from sfumato.syntactic.splits import LevelSplits, SplitScore
 from sfumato.tree import Tree
@@ -82,13 +81,13 @@ class Mondrian(KAnonymous):
         """Say k and l."""
         return KAnonymity(self.k, tuple(schema.predictors), schema.target, self.diversity)
 
-    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
+    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
         """Split level by level, narrow the regions, and count them."""
         tree, steps = self._split(counts, schema)
         if self.narrow:
             tree = narrow_intervals(tree, counts, schema)
         groups = counts.tally(Tally(tree, len(schema.classes)), "counts of groups").by_place
-        return Draft(tree, Noisy.exact(groups), steps=tuple(steps))
+        return OpenDraft(tree, Noisy.exact(groups), steps=tuple(steps))
 
     def _split(self, counts: ExactCounts, schema: Schema) -> tuple[Tree, list[str]]:
         attributes, steps = list(schema.predictors.values()), list[str]()

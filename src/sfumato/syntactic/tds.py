@@ -14,11 +14,10 @@ from typing import ClassVar
 from sfumato.counts.exact_counts import ExactCounts
 from sfumato.counts.tally import Tally
 from sfumato.errors import MethodError
-from sfumato.methods.base import Draft
 from sfumato.methods.cuts import describe_all
 from sfumato.privacy.noisy import Noisy
 from sfumato.schema import Schema
-from sfumato.syntactic.base import KAnonymous
+from sfumato.syntactic.base import KAnonymous, OpenDraft
 from sfumato.syntactic.topdown import TopDown
 
 
@@ -37,9 +36,9 @@ class TDS(KAnonymous):
             )
         return super().narrowed(schema)
 
-    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
+    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
         """Choose the cuts, then count the groups: the leaves of the tree that the cuts grow, empty ones undivided."""
         growth = TopDown(counts=counts, schema=schema, k=self.k)
         growth.run()
         groups = counts.tally(Tally(growth.tree, len(schema.classes)), "counts of groups").by_place
-        return Draft(growth.tree, Noisy.exact(groups), steps=describe_all(schema.predictors, growth.steps))
+        return OpenDraft(growth.tree, Noisy.exact(groups), steps=describe_all(schema.predictors, growth.steps))

@@ -1,0 +1,157 @@
+"""The confidence-capped framework: a sample of the records, each generalized just as far as it needs.
+
+A record is published when what its group lets an adversary claim is no more believable than it is to be expected that
+such a record occurs at all. One that is not so at any generalization within the distortion limit is suppressed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from sfumato.attributes import Categorical
+from sfumato.confidence_cap import ConfidenceCap
+from sfumato.counts.exact_counts import ExactCounts
+from sfumato.counts.tally import Tally
+from sfumato.errors import MethodError
+from sfumato.exact import read_fraction
+from sfumato.hierarchy import Hierarchy
+from sfumato.knowledge import Knowledge, Source
+from sfumato.methods.parameters import parameter, plain_parameters, read_truth, required
+from sfumato.partition import Grid
+from sfumato.privacy.noisy import Noisy
+from sfumato.schema import Schema
+from sfumato.syntactic.base import OpenDraft, SyntacticMethod, keep_quasi, read_names
+from sfumato.syntactic.climbing import Climb
+from sfumato.syntactic.statistics import read_knowledge, write_statistics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence(SyntacticMethod):
+    """Observed confidence capped by expected confidence, record by record."""
+
+    name: ClassVar[str] = "confidence"
+    reason: ClassVar[str] = "confidence cap: records are generalized and counted exactly"
+
+    sensitive: str = required("The attribute in which confidence is capped; it is published as it is.")
+    quasi: tuple[str, ...] | None = parameter(
+        None,
+        "The quasi-identifiers, separated by commas: they are generalized and, with the sensitive attribute, alone "
+        "published. All others, if not given.",
+    )
+    sampling: Fraction = parameter(Fraction(9, 10), "With what probability each record is drawn to be published.")
+    distortion: Fraction = parameter(
+        Fraction(3, 5), "How far a record may be generalized, from 0 (not at all) to 1 (wholly); others are suppressed."
+    )
+    statistics: str | None = parameter(
+        None, "A CSV file of public statistics: attribute, value, probability.", file=True
+    )
+    rules: str | None = parameter(
+        None, "A CSV file of public rules: condition, value (of the sensitive attribute), probability.", file=True
+    )
+    statistics_from_data: bool = parameter(
+        False, "Whether the table's own margins take the place of public statistics, which leaks them."
+    )
+
+    def __post_init__(self) -> None:
+        """Read parameters that came as text; refuse those that make no sense for any table."""
+        if self.quasi is not None:
+            object.__setattr__(self, "quasi", read_names("quasi", self.quasi))
+        object.__setattr__(self, "sampling", _rate(self.sampling))
+        object.__setattr__(self, "distortion", _limit(self.distortion))
+        object.__setattr__(self, "statistics_from_data", read_truth("statistics_from_data", self.statistics_from_data))
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Give the parameters as plain values; the statistics themselves are in the promise."""
+        return dict(plain_parameters(self)) | {"statistics": "of the promise"}
+
+    def narrowed(self, schema: Schema) -> Schema:
+        """Put the sensitive attribute in the place of the class; refuse to do without statistics, or with two."""
+        if self.sensitive in (self.quasi or ()):
+            raise MethodError(
+                f"sensitive ({self.sensitive}) must not be a quasi-identifier, too", "Leave it out of --quasi."
+            )
+        if self.statistics is None and not self.statistics_from_data:
+            raise MethodError(
+                "confidence must have public statistics to tell what is expected",
+                "Give --statistics public.csv or, if the table's own may be published, --statistics-from-data yes.",
+            )
+        if self.statistics is not None and self.statistics_from_data:
+            raise MethodError(
+                "statistics must be public or the table's own, and not both", "Leave out --statistics-from-data."
+            )
+        return keep_quasi(self.name, self.quasi, schema.with_target(self.sensitive))
+
+    def promise(self, schema: Schema) -> ConfidenceCap:
+        """Say what is capped, and by what knowledge."""
+        known = None if self.statistics is None else self._knowledge(schema)
+        return ConfidenceCap(tuple(schema.predictors), self.sensitive, self.sampling, known)
+
+    def _knowledge(self, schema: Schema) -> Knowledge:
+        source: Source = "the table itself" if self.statistics_from_data else "public"
+        return read_knowledge(self.statistics or "", self.rules, schema, source)
+
+    def informed(self, counts: ExactCounts, schema: Schema) -> Confidence:
+        """Take the statistics from the table, if that is allowed: no finer than what may be published."""
+        if not self.statistics_from_data:
+            return self
+        everything = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
+        found = counts.tally(everything, "margins, in place of public statistics")
+        leaves = {name: found.by_leaf[at].dense(1)[0].sum(axis=1).tolist() for at, name in enumerate(schema.predictors)}
+        own = {name: _shares(leaves[name], column) for name, column in schema.predictors.items()}
+        classes = schema.attributes[self.sensitive]
+        assert isinstance(classes, Categorical)
+        own[self.sensitive] = _shares(found.by_place[0].tolist(), classes.model_copy(update={"finest": None}))
+        return replace(self, statistics=write_statistics(own))
+
+    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
+        """List the records at the finest values that may be published, and let them climb."""
+        hierarchies = [Hierarchy.of(column) for column in schema.predictors.values()]
+        grid = Grid(tuple(hierarchy.finest for hierarchy in hierarchies))
+        found = counts.combinations(grid, len(schema.classes), "combinations of values")
+        climb = Climb.of(found, hierarchies, self._knowledge(schema), float(self.sampling), float(self.distortion))
+        climb.run()
+        if not len(climb.counts):
+            raise MethodError(
+                "at least one record must be publishable, and every one would be suppressed",
+                "Allow more distortion, sample less, or look at the statistics.",
+            )
+        boxes, groups = climb.groups()
+        return OpenDraft(boxes, Noisy.exact(groups), tuple(_described(climb, list(schema.predictors))))
+
+
+def _rate(value: object) -> Fraction:
+    rate = read_fraction(value)
+    if rate is None or not 0 < rate <= 1 or rate.denominator > 10**9:
+        raise MethodError(
+            f"sampling ({str(value)[:40]}) must be a rate greater than 0 and at most 1", "Give for example 0.9."
+        )
+    return rate
+
+
+def _limit(value: object) -> Fraction:
+    limit = read_fraction(value)
+    if limit is None or not 0 <= limit <= 1:
+        raise MethodError(f"distortion ({str(value)[:40]}) must be a number from 0 to 1", "Give for example 0.6.")
+    return limit
+
+
+def _shares(leaves: Sequence[int], column: Any) -> list[tuple[str, Fraction]]:
+    """Give the shares of the finest values that may be published."""
+    borders, total = Hierarchy.of(column).finest, max(sum(leaves), 1)
+    return [(column.label(lo, hi), Fraction(sum(leaves[lo:hi]), total)) for lo, hi in pairwise(borders)]
+
+
+def _described(climb: Climb, names: Sequence[str]) -> Iterator[str]:
+    """Say what every round did, and how many records were left out for what reason."""
+    for number, went in enumerate(climb.steps, start=1):
+        along = ", ".join(f"{names[at]} {records:,}" for at, records in Counter(went).most_common())
+        yield f"round {number}: {sum(went.values()):,} records one step up ({along})"
+    yield f"published: {int(climb.counts.sum()):,} records"
+    for reason, records in climb.suppressed.items():
+        yield f"suppressed: {records:,} records, {reason}"
