@@ -213,16 +213,8 @@ class Account:
         publication: str,
         mechanisms: Mechanisms,
     ) -> Release:
-        manifest = Manifest(
-            version=version("sfumato"),
-            publication=publication,
-            method=method.name,
-            parameters=method.parameters,
-            debits=debits,
-            secure=mechanisms.secure,
-            schema_digest=self.schema.digest,
-            steps=draft.steps,
-        )
+        blank = certificate(method, publication, self.schema, draft.steps, secure=mechanisms.secure)
+        manifest = replace(blank, debits=debits)
         return Release(
             self.schema,
             draft.partition,
@@ -235,6 +227,22 @@ class Account:
         )
 
 
+def certificate(
+    method: Method | SyntacticMethod, publication: str, schema: Schema, steps: tuple[str, ...], *, secure: bool
+) -> Manifest:
+    """Say what was published and how; what it cost, or what is promised instead, is still to be filled in."""
+    return Manifest(
+        version=version("sfumato"),
+        publication=publication,
+        method=method.name,
+        parameters=method.parameters,
+        debits=(),
+        secure=secure,
+        schema_digest=schema.digest,
+        steps=steps,
+    )
+
+
 def _sealed_openly(
     draft: OpenDraft,
     method: SyntacticMethod,
@@ -244,18 +252,8 @@ def _sealed_openly(
     schema: Schema,
     secure: bool,
 ) -> Release:
-    manifest = Manifest(
-        version=version("sfumato"),
-        publication=publication,
-        method=method.name,
-        parameters=method.parameters,
-        debits=(),
-        secure=secure,
-        schema_digest=schema.digest,
-        steps=draft.steps,
-        promise=promise,
-        looks=looks,
-    )
+    blank = certificate(method, publication, schema, draft.steps, secure=secure)
+    manifest = replace(blank, promise=promise, looks=looks)
     return Release(schema, draft.partition, draft.counts, {}, manifest)
 
 
