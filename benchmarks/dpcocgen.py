@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from protocol import coded
 from sfumato import Account, DPCocGen, Laplace, Release, Schema, datasets
+from sfumato.coclustering import kinds_of
+from sfumato.domain import cells_of
 from sfumato.evaluate.fidelity import hellinger
 from sfumato.evaluate.prediction import Model, auc
 from sfumato.evaluate.queries import FLOOR, random_queries
 from sfumato.methods import Method
-from sfumato.methods.dpcocgen import kinds_of
-from sfumato.methods.histogram import cells_of
 from sfumato.modl import fit
 from sfumato.privacy.mechanisms import Exact
 from sfumato.release.projection import Nonnegative

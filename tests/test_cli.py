@@ -91,7 +91,7 @@ def test_inspect_tells_promise_budget_steps_and_files(release: Path) -> None:
         "choice 3",
         "counts",
         "total",
-        "Specializations\n  ",
+        "How it was made\n  ",
         "manifest.json",
     ):
         assert expected in text
@@ -167,6 +167,7 @@ def test_a_taxonomy_goes_out_and_comes_back(here: Path) -> None:
 COMMANDS = {
     "draft": ["people.csv", "--out", "draft.yaml"],
     "check": ["people.csv"],
+    "cocluster": ["people.csv"],
     "publish": publish()[1:],
     "inspect": ["release"],
     "query": ["release", "age < 30"],

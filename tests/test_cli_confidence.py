@@ -36,7 +36,7 @@ def test_the_whole_way() -> None:
     assert not Path("people.ledger").exists()
     assert "NOT differentially private" in done(*command)
     told = done("inspect", "out")
-    assert "Generalizations" in told
+    assert "How it was made" in told
     assert "suppressed: " in told
     assert "for sampling, no noise" in done("query", "out", "age < 40")
     assert done_json("query", "out")["stddev"] > 0

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from sfumato import datasets
 from sfumato.account import Account
 from sfumato.errors import SfumatoError
-from sfumato.holder import check, draft
+from sfumato.holder import check, cocluster, draft
 from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
@@ -36,6 +36,7 @@ __all__ = [
     "Taxonomy",
     "__version__",
     "check",
+    "cocluster",
     "datasets",
     "draft",
 ]

@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -287,6 +288,14 @@ class Numeric(Attribute):
 
     def children(self, lo: int, hi: int) -> None:
         """Have no borders of its own: a numeric range is split where the data says, privately."""
+
+
+def label_leaves(column: Categorical | Numeric, leaves: Sequence[int]) -> str:
+    """Name a group of leaves: neighbours as the attribute names them, others one by one."""
+    first, last = min(leaves), max(leaves)
+    if last - first == len(leaves) - 1:
+        return column.label(first, last + 1)
+    return " | ".join(column.label(leaf, leaf + 1) for leaf in sorted(leaves))
 
 
 def _exact(value: Decimal | datetime.date) -> Fraction:

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
 from sfumato import datasets
 from sfumato.errors import TableError
 from sfumato.schema import Schema
+
+schema_option = click.option(
+    "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
+)
 
 BUNDLED = "adult"
 SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
@@ -43,3 +49,8 @@ def find_data(data: str, schema_path: str | None = None) -> DataSource:
     stem = SUFFIXES.sub("", real.name) or real.name
     schema = Path(schema_path) if schema_path else real.with_name(f"{stem}.schema.yaml")
     return DataSource(stem, path, schema, real.with_name(f"{stem}.ledger"))
+
+
+def named_only(schema: Schema, names: str | None) -> Schema:
+    """Keep the attributes that were named, separated by commas; all if none were."""
+    return schema if names is None else schema.only([name.strip() for name in names.split(",")])

@@ -12,7 +12,8 @@ import sfumato
 from sfumato import holder
 from sfumato.account import Account
 from sfumato.cli.account import account
-from sfumato.cli.data import find_data
+from sfumato.cli.cocluster import cocluster
+from sfumato.cli.data import find_data, named_only, schema_option
 from sfumato.cli.explain import explain
 from sfumato.cli.methods import EVERY, make_method, method_options
 from sfumato.cli.plans import plan_shown, refuse_unfit_options
@@ -26,10 +27,6 @@ from sfumato.release.release import Release
 from sfumato.schema import Schema
 from sfumato.storage import staged_file
 from sfumato.syntactic import SyntacticMethod
-
-schema_option = click.option(
-    "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
-)
 
 
 @click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -130,7 +127,7 @@ PUBLISHING = {
 )
 @method_options
 @click.option(
-    "--as-published", is_flag=True, help="Exactly the paper's method; only its --specializations and --score."
+    "--as-published", is_flag=True, help="Exactly the paper's method, with the few options that the paper has."
 )
 @click.option("--attributes", help="The attributes to publish, such as age,sex [default: all declared].")
 @click.option("--target", help="The class attribute [default: the schema's].")
@@ -150,9 +147,7 @@ PUBLISHING = {
 def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, **options: Any) -> None:
     """Publish DATA: a CSV, Parquet or JSON-lines file, or `adult` for the bundled table."""
     source = find_data(data, schema_path)
-    schema = source.schema()
-    if options["attributes"] is not None:
-        schema = schema.only([name.strip() for name in options["attributes"].split(",")])
+    schema = named_only(source.schema(), options["attributes"])
     if options["target"]:
         schema = schema.with_target(options["target"])
     given = {key: value for key, value in options.items() if key not in PUBLISHING}
@@ -187,11 +182,13 @@ def _published_plain(release: Release, out: str) -> dict[str, Any]:
         "groups": release.groups,
         "epsilon": str(release.manifest.epsilon) if release.manifest.promise is None else None,
         "guarantee": release.manifest.guarantee,
+        "warnings": list(release.manifest.warnings),
     }
 
 
 def _published_text(release: Release, out: str, account: Account) -> str:
-    text = f"{release.manifest.guarantee}\n{release.groups:,} groups in {out}\nSee: sfumato inspect {out}"
+    lines = [release.manifest.guarantee, *release.manifest.warnings, f"{release.groups:,} groups in {out}"]
+    text = "\n".join([*lines, f"See: sfumato inspect {out}"])
     if release.manifest.promise is None and account.statement().without_epsilon:
         text += "\nExact counts of this table were published, too: no epsilon bounds all of its releases together."
     return text
@@ -205,5 +202,5 @@ def json_schema(show: Show) -> None:
     show.result(Schema.model_json_schema(), text)
 
 
-for command in (inspect, query, sql, sample, records, risk, explain, account, taxonomy):
+for command in (cocluster, inspect, query, sql, sample, records, risk, explain, account, taxonomy):
     main.add_command(command)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from sfumato.boxes import Boxes
 from sfumato.cli.show import Show, reporting, table
 from sfumato.errors import ReleaseError
 from sfumato.release.release import Release
@@ -44,11 +43,10 @@ def _inspect_text(release: Release, folder: str) -> str:
     predictors = list(release.schema.predictors)
     names = [predictors[attribute] for attribute in release.partition.split_attributes]
     about = "" if release.counts.is_exact and manifest.sampling == 1 else "about "
-    how = "Generalizations" if isinstance(release.partition, Boxes) else "Specializations"
     blocks = [
-        manifest.guarantee,
+        "\n".join([manifest.guarantee, *manifest.warnings]),
         _terms_text(release),
-        f"{how}\n" + "\n".join(f"  {step}" for step in manifest.steps),
+        "How it was made\n" + "\n".join(f"  {step}" for step in manifest.steps or ("in one step",)),
         f"{release.groups:,} groups ({', '.join(names)}), {about}{release.total:,} people",
         "Files\n" + "\n".join(f"  {path}" for path in sorted(Path(folder).iterdir())),
     ]

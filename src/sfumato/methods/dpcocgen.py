@@ -18,18 +18,19 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attributes import Numeric
+from sfumato.coclustering import kinds_of
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Cells, Tally
+from sfumato.domain import cells_of, refuse_large
 from sfumato.errors import MethodError
 from sfumato.methods.base import Draft
 from sfumato.methods.granularity import best_granularity
 from sfumato.methods.groups import describe_groups, grid_of, structure
-from sfumato.methods.histogram import cells_of, histogram, refuse_large
+from sfumato.methods.histogram import FEWER, histogram
 from sfumato.methods.margins import buy_margins, margin_parts
 from sfumato.methods.overdispersion import Corrected, clipped, corrected
 from sfumato.methods.parameters import parameter, plain_parameters, read_number, read_share, refuse_other
-from sfumato.modl import DataGrid, Kind, fit
+from sfumato.modl import DataGrid, fit
 from sfumato.partition import Grid
 from sfumato.privacy.budget import Schedule, payable
 from sfumato.privacy.noisy import Noisy, variance_of
@@ -105,7 +106,7 @@ class DPCocGen:
         """Share epsilon among margins, histogram and counts."""
         if len(schema.predictors) + (schema.target is not None) < 2:
             raise MethodError(f"{self.name} must have two attributes or more", "Publish more of them.")
-        refuse_large(schema, self.max_cells)
+        refuse_large(schema, self.max_cells, FEWER)
         parts = dict(margin_parts(schema, epsilon * self.margins))
         rest = epsilon - sum(parts.values(), Fraction(0))
         return Schedule(parts | {"histogram": rest * self.histogram, "counts": rest * (1 - self.histogram)})
@@ -144,14 +145,6 @@ class DPCocGen:
         if self.information is not None:
             return best.cut(information=float(self.information))
         return best_granularity(best, known.dispersion, table, of_cell, of_part)
-
-
-def kinds_of(schema: Schema) -> list[Kind]:
-    """Tell which variables have an order: numbers do, with those that are missing at its end."""
-    kinds: list[Kind] = [
-        "numeric" if isinstance(column, Numeric) else "categorical" for column in schema.predictors.values()
-    ]
-    return kinds if schema.target is None else [*kinds, "categorical"]
 
 
 def _by_variable(schema: Schema, fine: Noisy) -> NDArray[np.int64]:

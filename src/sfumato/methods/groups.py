@@ -38,7 +38,8 @@ def structure(grid: Grid, counts: Noisy) -> tuple[str, ...]:
 
     If attributes were independent, a part would have e people, the product of its margins' shares, and its count would
     miss that by chance and by noise, with variance e + v. The sum of (count - e)^2 / (e + v) over G parts would then
-    be about G, give or take sqrt(2 G) or, the noise being Laplace, sqrt(5 G).
+    be about G, give or take sqrt(2 G) or, the noise being Laplace, sqrt(5 G). A count below 0 is noise for certain: it
+    is taken for 0, which only lowers the sum.
     """
     table = counts.counts.reshape(*grid.parts, -1).astype(np.float64)
     deviations = _beyond_margins(table, float(counts.variances[0]))
@@ -48,9 +49,9 @@ def structure(grid: Grid, counts: Noisy) -> tuple[str, ...]:
 
 def _beyond_margins(table: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
     """Give the squared deviations from what the margins say, in units of their variance."""
-    total = max(float(table.sum()), 1.0)
-    expected = np.full(table.shape, total)
+    expected = np.full(table.shape, max(float(table.sum()), 0.0))
     for axis in range(table.ndim):
         others = tuple(other for other in range(table.ndim) if other != axis)
-        expected *= np.maximum(table.sum(axis=others, keepdims=True), 0.0) / total
-    return np.asarray((table - expected) ** 2 / (expected + variance))
+        margin = np.maximum(table.sum(axis=others, keepdims=True), 0.0)
+        expected *= margin / max(float(margin.sum()), 1.0)
+    return np.asarray((np.maximum(table, 0.0) - expected) ** 2 / (expected + variance))

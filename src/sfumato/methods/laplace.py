@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from sfumato.counts.meter import Meter
+from sfumato.domain import cells_of, refuse_large
 from sfumato.methods.base import Draft
-from sfumato.methods.histogram import cells_of, finest, histogram, refuse_large
+from sfumato.methods.histogram import FEWER, finest, histogram
 from sfumato.methods.parameters import parameter, plain_parameters, read_number
 from sfumato.privacy.budget import Schedule
 from sfumato.schema import Schema
@@ -43,7 +44,7 @@ class Laplace:
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Spend all on the cells."""
-        refuse_large(schema, self.max_cells)
+        refuse_large(schema, self.max_cells, FEWER)
         return Schedule({"counts": epsilon})
 
     def expected_cells(self, schema: Schema) -> int:

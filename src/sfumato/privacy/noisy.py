@@ -95,10 +95,14 @@ class NodeCounts:
     noisy: Noisy
 
 
+LEAST_VARIANCE = 1e-100
+"""Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
+
+
 def variance_of(rate: Fraction) -> float:
     """Give the variance of discrete Laplace noise: 2 q / (1 - q)^2 for q = exp(-rate).
 
     >>> round(variance_of(Fraction(1)), 6)
     1.841347
     """
-    return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+    return max(2 * math.exp(-rate) / math.expm1(-rate) ** 2, LEAST_VARIANCE)

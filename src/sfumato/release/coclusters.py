@@ -19,7 +19,7 @@ from sfumato.modl.table import sum_parts
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import Noisy
 from sfumato.release.estimates import DECIMALS, GridEstimates
-from sfumato.release.projection import Nonnegative, nonnegative
+from sfumato.release.projection import Nonnegative, nearest, refuse_unknown, whole
 from sfumato.release.refinement import refined
 from sfumato.release.spread import Spread
 
@@ -77,8 +77,14 @@ class CoclusterEstimates(GridEstimates):
         return np.asarray(np.round(self.values, DECIMALS))
 
     def people(self, how: Nonnegative) -> Integers:
-        """Project the rounded estimates, or clamp them."""
-        return nonnegative(np.rint(self.values).astype(np.int64), how)
+        """Give the numbers nearest to the estimates, given their variances, that sum to the total; or clamp them."""
+        refuse_unknown(how)
+        if how == "clamp":
+            return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
+        everyone, total = np.zeros(self.values.size, np.int64), np.array([max(self.total, 0)])
+        variances = np.repeat(self.variances, self.values.shape[1])
+        wanted = nearest(self.values.ravel(), variances, everyone, total)
+        return whole(wanted, everyone, total).reshape(self.values.shape)
 
     def majorities(self) -> NDArray[np.int64]:
         """Give the class of the largest estimate, the first of equals."""

@@ -26,8 +26,6 @@ from sfumato.tree import Partition, Tree
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-LEAST_VARIANCE = 1e-100
-"""Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
 DECIMALS = 3
 """As many as estimates are shown with."""
 
@@ -223,7 +221,7 @@ def reconciled(tree: Tree, counts: Noisy, earlier: Sequence[NodeCounts], consist
     for bought in (NodeCounts(tree.leaves, counts), *earlier):
         if len(np.unique(bought.nodes)) < len(bought.nodes):
             raise ValueError("a round must count a node once")
-        new = 1 / np.maximum(bought.noisy.variances, LEAST_VARIANCE)
+        new = 1 / bought.noisy.variances
         precision[bought.nodes] += new
         say = new / precision[bought.nodes]
         mean[bought.nodes] += say[:, None] * (bought.noisy.counts - mean[bought.nodes])

@@ -184,7 +184,7 @@ def _counted(
     schema: Schema, geometry: Mapping[str, Any], counts: NDArray[np.int64]
 ) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:
     given = geometry["partition"]
-    orders = given.get("orders", {})
+    orders = dict(given.get("orders", {}))
     grid = Grid(
         tuple(tuple(map(int, given["cuts"][name])) for name in schema.predictors),
         tuple(tuple(map(int, orders[name])) if name in orders else None for name in schema.predictors),

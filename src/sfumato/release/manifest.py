@@ -28,6 +28,8 @@ SECURE, UNSAFE = "secure", "unsafe seed"
 """Where randomness came from."""
 AGAIN = "Get the release again from its publisher."
 PROMISES: Mapping[str, type[KAnonymity] | type[ConfidenceCap]] = {one.model: one for one in (KAnonymity, ConfidenceCap)}
+WARNING = "warning: "
+"""How a step begins that those who use the release should know of."""
 NEIGHBOURS = "tables that differ by adding or removing one record"
 
 
@@ -53,6 +55,11 @@ class Manifest:
     def epsilon(self) -> Total:
         """What was paid in all, which is what is promised; infinity if something else is."""
         return sum((debit.epsilon for debit in self.debits), Fraction(0)) if self.promise is None else INFINITE
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the method warned of."""
+        return tuple(step for step in self.steps if step.startswith(WARNING))
 
     @property
     def guarantee(self) -> str:

@@ -28,8 +28,12 @@ COUNT_NODES = 192
 """The posterior is worked out for so many expectations and noisy counts; those between are interpolated."""
 REACH = 32
 """Noise beyond so many times its scale has a probability below 1e-13."""
-STEPS = 4096
-"""Counts are tried one by one, or in even steps where noise reaches farther than this."""
+SMALL = 128
+"""Counts below this are tried one by one."""
+GROWTH = 1.02
+"""Larger ones in such steps: the narrowest prior, of shape 100, is five times as wide."""
+STEPS_PER_SCALE = 16
+"""Around a noisy count, in so many steps for each time the noise's scale."""
 ROUNDS = 8
 
 
@@ -98,10 +102,18 @@ def _means(shape: float, rate: float, expected: Floats, count: float) -> Floats:
     """Give the posterior means for one noisy count: counts k weighted by the prior, which is negative binomial (a
     Poisson of a gamma), proportional to Gamma(k + a) / k! (x / (a + x))^k, and by the noise exp(-rate |count - k|).
     """
-    reach = REACH / rate + 8 * np.sqrt(expected.max() + expected.max() ** 2 / shape)
-    tried = np.unique(np.linspace(max(count - reach, 0.0), count + reach, STEPS).round())
+    most = float(expected.max())
+    tried = _tried(count, REACH / rate, most + 8 * np.sqrt(most + most**2 / shape))
     ways = log_gamma(tried + shape + 1) - np.log(tried + shape) - log_gamma(tried + 1)
     prior = ways + tried * np.log(expected / (shape + expected))[:, None]
     logs = prior - rate * np.abs(tried - count)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * np.gradient(tried)
     return np.asarray(weights @ tried / weights.sum(axis=1))
+
+
+def _tried(count: float, noise: float, prior: float) -> Floats:
+    """Give increasing counts that tell prior and noise: dense where either bends, and as far as both reach."""
+    near = count + np.linspace(-noise, noise, 2 * REACH * STEPS_PER_SCALE + 1)
+    steps = np.log((count + noise + prior) / SMALL) / np.log(GROWTH)
+    far = SMALL * GROWTH ** np.arange(max(steps, 0.0) + 1)
+    return np.unique(np.concatenate([np.arange(SMALL), far.round(), near[near >= SMALL].round()]))

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.attributes import Categorical, Numeric
+from sfumato.attributes import Categorical, Numeric, label_leaves
 from sfumato.boxes import Boxes, Regions
 from sfumato.errors import ReleaseError
 from sfumato.partition import Codes, Grid, Indices
@@ -36,11 +36,8 @@ class Sides:
         return self.ranges[self.number(regions)]
 
     def label(self, column: Categorical | Numeric, lo: int, hi: int) -> str:
-        """Name a range: neighbours as the attribute names them, others one by one."""
-        leaves = np.sort(self.order[lo:hi])
-        if leaves[-1] - leaves[0] == hi - lo - 1:
-            return column.label(int(leaves[0]), int(leaves[-1]) + 1)
-        return " | ".join(column.label(leaf, leaf + 1) for leaf in leaves.tolist())
+        """Name the leaves of a range."""
+        return label_leaves(column, self.order[lo:hi].tolist())
 
 
 def sides_of(partition: Regions, attribute: int) -> Sides:
