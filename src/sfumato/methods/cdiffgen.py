@@ -26,7 +26,15 @@ from sfumato.methods.level_budgets import level_grains
 from sfumato.methods.margins import buy_margins
 from sfumato.methods.parameters import parameter, refuse_other
 from sfumato.methods.step_tree import stages_of
-from sfumato.methods.workloads import Workload, queries_of, read_workload, refuse_unreadable, region_weights, thinned
+from sfumato.methods.workloads import (
+    Workload,
+    queries_of,
+    read_workload,
+    refuse_unreadable,
+    region_weights,
+    sizes_of,
+    thinned,
+)
 from sfumato.partition import Grid
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of
 from sfumato.privacy.noisy import NodeCounts
@@ -50,8 +58,8 @@ class CDiffGen(Cutting):
 
     levels: Levels = parameter(
         "workload",
-        "How the budget of the counts is shared among the levels of the tree: for the least expected variance of the "
-        "workload, in equal parts (the paper), or all of it to the leaves.",
+        "How the budget of the counts is shared among the levels of the tree: for the least expected relative variance "
+        "of the workload, in equal parts (the paper), or all of it to the leaves.",
     )
     workload: Workload = parameter(
         "ranges",
@@ -130,7 +138,7 @@ class CDiffGen(Cutting):
             return np.zeros(depth + 1, np.int64)
         boxes = tree.boxes_of(tree.leaves).astype(np.int64)
         queries = thinned(queries_of(self.workload, schema, boxes), max(MOST_WEIGHTS // len(boxes), 8))
-        weights = region_weights(schema, boxes, queries)
+        weights = region_weights(schema, boxes, queries) / sizes_of(queries)[:, None]
         return np.array(level_grains(tree.parents, weights, budget * GRAIN), np.int64)
 
     def _leaf_rates(self, tree: Tree, rates: Integers, budget: int) -> Integers:

@@ -33,6 +33,8 @@ MOST_MARGINS = 256
 MOST_CONDITIONS = 1000
 """So many conditions a holder's own workload may have: all of them are published in the manifest."""
 EXPECTED = f"ranges, marginals, or from 1 to {MOST_CONDITIONS:,} conditions"
+LEAST_SIZE = 0.001
+"""The share of the domain below which a query does not become more important."""
 ATTRIBUTES = (2, 3, 4)
 """How many attributes range queries restrict, in turn."""
 
@@ -128,6 +130,19 @@ def thinned(items: Sequence[T], most: int) -> list[T]:
     """
     kept = np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(np.int64)
     return [items[one] for one in kept]
+
+
+def sizes_of(queries: Sequence[Query]) -> Floats:
+    """Give the share of the domain that each query covers, or the least that counts.
+
+    An error matters relative to the answer. How many people a query has is not public; were they spread evenly, they
+    would be this share, and of answers below a thousandth of the table nobody expects precision.
+
+    >>> sizes_of([{"a": np.array([1, 0, 0, 0]), "b": np.array([1, 1])}, {}, {"a": np.zeros(4)}]).tolist()
+    [0.25, 1.0, 0.001]
+    """
+    shares = [np.prod([np.mean(weights) for weights in query.values()]) for query in queries]
+    return np.maximum(np.array(shares), LEAST_SIZE)
 
 
 def region_weights(schema: Schema, boxes: Indices, queries: Sequence[Query]) -> NDArray[np.float32]:
