@@ -142,7 +142,7 @@ def sizes_of(queries: Sequence[Query]) -> Floats:
     [0.25, 1.0, 0.001]
     """
     shares = [np.prod([np.mean(weights) for weights in query.values()]) for query in queries]
-    return np.maximum(np.array(shares), LEAST_SIZE)
+    return np.asarray(np.maximum(shares, LEAST_SIZE), np.float64)
 
 
 def region_weights(schema: Schema, boxes: Indices, queries: Sequence[Query]) -> NDArray[np.float32]:
