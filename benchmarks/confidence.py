@@ -90,8 +90,8 @@ def suppression(sizes: tuple[int, ...]) -> None:
     for name, table, schema, sensitive in tables(sizes):
         cells = []
         for limit in limits:
-            steps = published(table, schema, capped(sensitive, Fraction(limit))).manifest.steps
-            kept, *lost = (int(line.split(": ")[1].split(" ")[0].replace(",", "")) for line in steps[-3:])
+            notes = published(table, schema, capped(sensitive, Fraction(limit))).notes
+            kept, *lost = (int(line.split(": ")[1].split(" ")[0].replace(",", "")) for line in notes[-3:])
             cells.append(f"{100 * sum(lost) / (kept + sum(lost)):8.3f}")
         print(f"  {name:24}" + "".join(cells), flush=True)
 

@@ -70,7 +70,8 @@ MAY_IMPORT = {
     "release": PUBLIC | {"release", "io", "storage", "privacy.budget", "privacy.ledger", "privacy.noisy"},
     "io": PUBLIC | {"io"},
     "datasets": PUBLIC | {"io"},
-    "account": PUBLIC | {"counts", "methods.base", "syntactic.base", "privacy", "release", "io", "storage"},
+    "sealing": PUBLIC | {"methods.base", "syntactic.base", "privacy.budget", "release"},
+    "account": PUBLIC | {"counts", "methods.base", "syntactic.base", "privacy", "release", "io", "storage", "sealing"},
     "holder": PUBLIC | {"io"},
     "evaluate": PUBLIC | {"evaluate", "release", "io"},
     "cli": PUBLIC

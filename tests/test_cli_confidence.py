@@ -34,16 +34,25 @@ def test_the_whole_way() -> None:
     command = [*GIVEN, "--rules", "rules.csv", "--distortion", "0.9"]
     assert "caps confidence in income" in done(*command, "--dry-run")
     assert not Path("people.ledger").exists()
-    assert "NOT differentially private" in done(*command)
+    told = done(*command)
+    assert "NOT differentially private" in told
+    assert "For your eyes, exact and not in the release" in told
+    assert "suppressed: " in told
     told = done("inspect", "out")
     assert "How it was made" in told
-    assert "suppressed: " in told
+    assert "suppressed: " not in told
     assert "for sampling, no noise" in done("query", "out", "age < 40")
     assert done_json("query", "out")["stddev"] > 0
     assert done_json("sample", "out", "--out", "sample.csv")["rows"] > 200
     done("records", "out", "--out", "records.csv")
     assert len(done_json("sql", "out", "select sex, count(*) from release group by sex")["rows"]) == 2
     assert "infinite epsilon spent in 1 publication" in done("account", "show", "people.csv")
+
+
+def test_programs_are_told_who_was_left_out_once() -> None:
+    reasons = [one for one in done_json(*GIVEN)["notes"] if one.startswith("suppressed: ")]
+    assert len(reasons) == 2
+    assert "suppressed" not in str(done_json("inspect", "out")["steps"])
 
 
 def test_a_person_is_told_what_could_be_claimed() -> None:

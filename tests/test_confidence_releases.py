@@ -150,7 +150,7 @@ def test_the_manifest_promises_what_holds(tmp_path: Path) -> None:
 
 def test_own_statistics_are_told_as_a_leak(tmp_path: Path) -> None:
     release = publish(tmp_path, Confidence(sensitive="disease", statistics_from_data=True), seed=None)
-    assert "whose margins are published with it, exactly: a leak" in release.manifest.guarantee
+    assert "rounded down to steps of at least 1 % and 20 records: a leak" in release.manifest.guarantee
     assert release.manifest.looks[0].label == "margins, in place of public statistics"
     assert_equal(Release.load(tmp_path / "release"), release)
 

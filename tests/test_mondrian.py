@@ -73,7 +73,7 @@ def test_the_widest_attribute_is_split_at_the_median() -> None:
     table = [(a, 0, 0, 0) for a in (0, 1, 2, 6, 7, 8)]
     draft = drafted(Mondrian(k=3), table)
     assert draft.steps[0] == "level 1: 1 specialization (a 1)"
-    assert draft.partition.boxes[1:3, 0].tolist() == [[0, 3], [3, 9]]
+    assert draft.partition.boxes[1:3, 0].tolist() == [[0, 4], [4, 9]]
 
 
 def test_a_median_that_is_the_largest_value_does_not_stop_it() -> None:

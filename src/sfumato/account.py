@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +25,19 @@ from sfumato.counts.tally import Domain
 from sfumato.errors import LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
-from sfumato.methods.base import Draft, Method
+from sfumato.methods.base import Method
 from sfumato.partition import Codes
-from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
+from sfumato.privacy.budget import Debit, Schedule, epsilon_of
 from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation
 from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.statement import Statement
 from sfumato.privacy.stream import SeededStream, Stream, SystemStream, uniform_below
-from sfumato.promises import Promise
 from sfumato.release.folder import space_for
-from sfumato.release.manifest import Manifest
 from sfumato.release.release import Release
 from sfumato.schema import Schema
+from sfumato.sealing import certificate, sealed, sealed_openly
 from sfumato.storage import staged_folder
-from sfumato.syntactic.base import OpenDraft, SyntacticMethod
+from sfumato.syntactic.base import SyntacticMethod
 
 Watch = Callable[[str], None]
 
@@ -118,7 +116,8 @@ class Account:
                 engine = MemoryEngine(*columns_of(coded, self.schema))
                 meter = Meter(engine, payer, mechanisms, domain, lambda debit: report(debit.label))
                 draft = method.publish(meter, self.schema, schedule)
-                release = self._seal(draft, method, meter.debits, payer.id, mechanisms)
+                blank = certificate(method, payer.id, self.schema, draft.steps, secure=mechanisms.secure)
+                release = sealed(draft, self.schema, blank, meter.debits)
                 if staging:
                     report("writing the release")
                     release = release.write_into(staging)
@@ -140,7 +139,8 @@ class Account:
 
         The ledger is told first, and the table's total is infinite from then on: if there is a lifetime budget,
         `despite_budget` must say that this is meant. Where records are sampled, `unsafe_seed` makes the sample
-        reproducible, and known: the manifest says so.
+        reproducible, and known: the manifest says so. They are drawn when the ledger knows of the publication: whoever
+        could have a draw refused and draw again would choose the sample.
         """
         if not isinstance(method, SyntacticMethod):
             raise PrivacyError(
@@ -148,7 +148,7 @@ class Account:
             )
         report = watch or _silent
         schema = method.narrowed(self.schema)
-        promise = method.promise(schema)
+        possible = method.promise(schema)
         stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
         self._ledger.refuse_disclosure(despite_budget=despite_budget)
         with contextlib.ExitStack() as stack:
@@ -156,23 +156,16 @@ class Account:
             report("reading the table")
             coded = encode(open_table(table), schema)
             refuse_misfits(coded)
-            coded = sampled(coded, method.sampling, stream)
-            promise.refuse_table(class_counts(coded, schema))
+            possible.refuse_table(class_counts(coded, schema))
             with self._disclosing(method, despite_budget) as disclosure:
                 domain = Domain(schema.shape, len(schema.classes))
-                counts = ExactCounts(
-                    MemoryListing(*columns_of(coded, schema)), disclosure, domain, method.reason, report
-                )
+                listing = MemoryListing(*columns_of(sampled(coded, method.sampling, stream), schema))
+                counts = ExactCounts(listing, disclosure, domain, method.reason, report)
                 method = method.informed(counts, schema)
-                promise = method.promise(schema)
                 draft = method.publish(counts, schema)
-                if not draft.counts.is_exact or not promise.kept(draft.partition, draft.counts.counts):
-                    raise PrivacyError(
-                        f"every group must have the promised {promise.model}, and one has not",
-                        "Nothing was released. Report this: it is a mistake of the method.",
-                    )
                 secure = stream.secure or method.sampling == 1
-                release = _sealed_openly(draft, method, promise, counts.lines, disclosure.id, schema, secure)
+                blank = certificate(method, disclosure.id, schema, draft.steps, secure=secure)
+                release = sealed_openly(draft, schema, blank, method.promise(schema), counts.lines)
                 if staging:
                     report("writing the release")
                     release = release.write_into(staging)
@@ -204,57 +197,6 @@ class Account:
             with contextlib.suppress(LedgerError):
                 payer.settle("failed")
             raise
-
-    def _seal(
-        self,
-        draft: Draft,
-        method: Method,
-        debits: tuple[Debit, ...],
-        publication: str,
-        mechanisms: Mechanisms,
-    ) -> Release:
-        blank = certificate(method, publication, self.schema, draft.steps, secure=mechanisms.secure)
-        manifest = replace(blank, debits=debits)
-        return Release(
-            self.schema,
-            draft.partition,
-            draft.counts,
-            draft.margins,
-            manifest,
-            draft.earlier,
-            draft.consistency,
-            draft.histogram,
-        )
-
-
-def certificate(
-    method: Method | SyntacticMethod, publication: str, schema: Schema, steps: tuple[str, ...], *, secure: bool
-) -> Manifest:
-    """Say what was published and how; what it cost, or what is promised instead, is still to be filled in."""
-    return Manifest(
-        version=version("sfumato"),
-        publication=publication,
-        method=method.name,
-        parameters=method.parameters,
-        debits=(),
-        secure=secure,
-        schema_digest=schema.digest,
-        steps=steps,
-    )
-
-
-def _sealed_openly(
-    draft: OpenDraft,
-    method: SyntacticMethod,
-    promise: Promise,
-    looks: tuple[NonPrivate, ...],
-    publication: str,
-    schema: Schema,
-    secure: bool,
-) -> Release:
-    blank = certificate(method, publication, schema, draft.steps, secure=secure)
-    manifest = replace(blank, promise=promise, looks=looks)
-    return Release(schema, draft.partition, draft.counts, {}, manifest)
 
 
 def refuse_unconfirmed(schema: Schema) -> None:

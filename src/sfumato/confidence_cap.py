@@ -28,8 +28,9 @@ Floats = NDArray[np.float64]
 ROUNDING = 1e-9
 """On another machine logarithms may round otherwise."""
 LEAK = (
-    "Public statistics were NOT given: what is expected was taken from the table itself, whose margins are published "
-    "with it, exactly: a leak, and no public knowledge."
+    "Public statistics were NOT given: what is expected was taken from the sampled records themselves, suppressed ones "
+    "included. Their margins are published with it, rounded down to steps of at least 1 % and 20 records: a leak, and "
+    "no public knowledge. Where fewer people are published than a step says, some were suppressed."
 )
 
 
@@ -82,7 +83,7 @@ class ConfidenceCap:
         """Say what is capped by what."""
         return (
             f"This release caps confidence in {self.sensitive}: of no record does the observed confidence (sampling "
-            f"rate {float(self.sampling):g} times the share of its value in its group) exceed the expected confidence, "
+            f"rate {self.sampling} times the share of its value in its group) exceed the expected confidence, "
             "the probability that such a record occurs among as many drawn from public statistics. "
             f"{LEAK + ' ' if self._own else ''}{NOT_DIFFERENTIAL}"
         )
@@ -112,7 +113,7 @@ class ConfidenceCap:
         if (counts > 0).sum() < 2:
             raise MethodError(
                 f"sensitive ({self.sensitive}) must have two values or more in the table, and has fewer",
-                "Choose another attribute, or a larger table or sampling rate.",
+                "Choose another attribute, or a larger table.",
             )
 
     def kept(self, regions: Regions, counts: Integers) -> bool:

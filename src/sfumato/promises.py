@@ -27,6 +27,14 @@ class Promise(Protocol):
     model: ClassVar[str]
 
     @property
+    def quasi(self) -> tuple[str, ...]:
+        """The attributes that an adversary may know: all that are published but one."""
+
+    @property
+    def sensitive(self) -> str | None:
+        """The attribute that is published as it is, if there is one."""
+
+    @property
     def sampling(self) -> Fraction:
         """The probability with which each record of the table was drawn to be published; 1 if all were."""
 
@@ -82,7 +90,8 @@ class KAnonymity:
         return (
             f"Someone who knows a person's {', '.join(self.quasi)} and nothing else cannot tell which of at least "
             f"{self.k} records is theirs. It does not hold against someone who knows more, such as other members of a "
-            f"group or another release of the table{open_end}."
+            "group or another release of the table, or who reasons about how groups were chosen: their borders follow "
+            f"the records, so that someone may have the value next to one{open_end}."
         )
 
     def holds(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -113,7 +122,7 @@ class KAnonymity:
 
     def kept(self, regions: Regions, counts: NDArray[np.int64]) -> bool:
         """Tell whether it holds of every group; where nobody is, there is nothing to protect."""
-        if isinstance(regions, Boxes):
+        if isinstance(regions, Boxes) or counts.ndim != 2 or len(counts) != regions.regions:
             return False
         return bool((counts >= 0).all() and (self.holds(counts) | (counts.sum(axis=-1) == 0)).all())
 
@@ -129,6 +138,6 @@ class KAnonymity:
         k, diversity = read_whole(plain["k"]), read_whole(plain.get("diversity", 1))
         sensitive, quasi = plain.get("sensitive"), tuple(plain["quasi"])
         named = all(isinstance(name, str) for name in quasi) and isinstance(sensitive, str | None)
-        if k is None or diversity is None or not named:
-            raise ValueError("a promise must have a whole k and names of attributes")
+        if k is None or diversity is None or not 1 <= diversity <= k or k < 2 or not named:
+            raise ValueError("a promise must have a k of 2 or more, a diversity of at most k and names of attributes")
         return cls(k, quasi, sensitive, diversity)

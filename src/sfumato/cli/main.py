@@ -183,11 +183,14 @@ def _published_plain(release: Release, out: str) -> dict[str, Any]:
         "epsilon": str(release.manifest.epsilon) if release.manifest.promise is None else None,
         "guarantee": release.manifest.guarantee,
         "warnings": list(release.manifest.warnings),
+        "notes": list(release.notes),
     }
 
 
 def _published_text(release: Release, out: str, account: Account) -> str:
     lines = [release.manifest.guarantee, *release.manifest.warnings, f"{release.groups:,} groups in {out}"]
+    if release.notes:
+        lines += ["For your eyes, exact and not in the release: do not publish", *(f"  {one}" for one in release.notes)]
     text = "\n".join([*lines, f"See: sfumato inspect {out}"])
     if release.manifest.promise is None and account.statement().without_epsilon:
         text += "\nExact counts of this table were published, too: no epsilon bounds all of its releases together."

@@ -30,8 +30,12 @@ class Publication:
 
     @property
     def held(self) -> Total:
-        """What it takes from the lifetime budget: all it reserved while open, what it paid once settled."""
-        return self.reserved if self.outcome == "open" else self.paid
+        """What it takes from the lifetime budget: all it reserved while open, what it paid once settled.
+
+        One that was published without epsilon takes everything, whatever was noted.
+        """
+        unbounded = self.reserved == INFINITE and self.outcome == "published"
+        return self.reserved if self.outcome == "open" or unbounded else self.paid
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,7 @@ def _read(place: Path, manifest: Manifest) -> Contents:
     partition, counts, earlier = READERS[kind](place, schema, geometry)
     if partition.shape != schema.shape or manifest.schema_digest != schema.digest:
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
+    _refuse_other_promise(manifest, schema)
     _refuse_other_noise(manifest, partition, counts, earlier)
     margins = read_margins(place, schema, geometry)
     histogram = read_histogram(place, schema, geometry) if kind == "groups" else None
@@ -156,6 +157,13 @@ def _read(place: Path, manifest: Manifest) -> Contents:
 def _refuse_other_histogram(schema: Schema, histogram: Noisy | None) -> None:
     if histogram is not None and len(histogram.counts) != math.prod(schema.shape):
         raise ReleaseError("the release's histogram must have a count for every cell", AGAIN)
+
+
+def _refuse_other_promise(manifest: Manifest, schema: Schema) -> None:
+    """Refuse a promise that speaks of attributes which the release has not, or is silent about some that it has."""
+    promise = manifest.promise
+    if promise is not None and (promise.quasi, promise.sensitive) != (tuple(schema.predictors), schema.target):
+        raise ReleaseError("the release's promise must be about its own attributes", AGAIN)
 
 
 def _refuse_other_noise(manifest: Manifest, partition: Regions, counts: Noisy, earlier: Sequence[NodeCounts]) -> None:

@@ -140,6 +140,8 @@ class Manifest:
             if plain["digest"] != _digest(body):
                 raise ReleaseError("manifest.json must be as it was published, and was edited", AGAIN)
             private = "promise" not in plain
+            if not private and not plain["ledger"]:
+                raise ValueError("a release without epsilon must tell what was looked at")
             manifest = cls(
                 version=str(plain["sfumato"]),
                 publication=str(plain["publication"]),

@@ -65,6 +65,8 @@ class Release:
     """how the counts of a tree are made to agree"""
     histogram: Noisy | None = None
     """noisy counts of all single cells, by class, from which the groups of a grid were made"""
+    notes: tuple[str, ...] = ()
+    """for the holder who has just made it, exact: never written, and gone when it is read"""
 
     def __repr__(self) -> str:
         """Tell the method, the promise and the size."""

@@ -28,6 +28,9 @@ class OpenDraft:
     partition: Regions
     counts: Noisy
     steps: tuple[str, ...] = ()
+    """what everyone may know of that"""
+    notes: tuple[str, ...] = ()
+    """what only the holder may: never written to a release"""
 
 
 class SyntacticMethod(ABC):

@@ -29,6 +29,12 @@ from sfumato.syntactic.base import OpenDraft, SyntacticMethod, keep_quasi, read_
 from sfumato.syntactic.climbing import Climb
 from sfumato.syntactic.statistics import read_knowledge, write_statistics
 
+STEPS = (100, 50, 20, 10, 5, 2)
+"""Into how many steps shares may be rounded."""
+WORTH = 20
+"""How many records a step is worth at least: so far is open how many of a value there are."""
+HOW = "records climb one by one until each is safe, or are left out; how many is told to the holder alone"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Confidence(SyntacticMethod):
@@ -54,7 +60,7 @@ class Confidence(SyntacticMethod):
         None, "A CSV file of public rules: condition, value (of the sensitive attribute), probability.", file=True
     )
     statistics_from_data: bool = parameter(
-        False, "Whether the table's own margins take the place of public statistics, which leaks them."
+        False, "Whether the table's own margins, rounded, take the place of public statistics, which leaks them."
     )
 
     def __post_init__(self) -> None:
@@ -97,16 +103,16 @@ class Confidence(SyntacticMethod):
         return read_knowledge(self.statistics or "", self.rules, schema, source)
 
     def informed(self, counts: ExactCounts, schema: Schema) -> Confidence:
-        """Take the statistics from the table, if that is allowed: no finer than what may be published."""
+        """Take the statistics from the table, if that is allowed: no finer than what may be published, and rounded."""
         if not self.statistics_from_data:
             return self
         everything = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
         found = counts.tally(everything, "margins, in place of public statistics")
         leaves = {name: found.by_leaf[at].dense(1)[0].sum(axis=1).tolist() for at, name in enumerate(schema.predictors)}
-        own = {name: _shares(leaves[name], column) for name, column in schema.predictors.items()}
+        own = {name: _rounded(leaves[name], column) for name, column in schema.predictors.items()}
         classes = schema.attributes[self.sensitive]
         assert isinstance(classes, Categorical)
-        own[self.sensitive] = _shares(found.by_place[0].tolist(), classes.model_copy(update={"finest": None}))
+        own[self.sensitive] = _rounded(found.by_place[0].tolist(), classes.model_copy(update={"finest": None}))
         return replace(self, statistics=write_statistics(own))
 
     def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
@@ -122,7 +128,7 @@ class Confidence(SyntacticMethod):
                 "Allow more distortion, sample less, or look at the statistics.",
             )
         boxes, groups = climb.groups()
-        return OpenDraft(boxes, Noisy.exact(groups), tuple(_described(climb, list(schema.predictors))))
+        return OpenDraft(boxes, Noisy.exact(groups), (HOW,), tuple(_described(climb, list(schema.predictors))))
 
 
 def _rate(value: object) -> Fraction:
@@ -141,10 +147,20 @@ def _limit(value: object) -> Fraction:
     return limit
 
 
-def _shares(leaves: Sequence[int], column: Any) -> list[tuple[str, Fraction]]:
-    """Give the shares of the finest values that may be published."""
-    borders, total = Hierarchy.of(column).finest, max(sum(leaves), 1)
-    return [(column.label(lo, hi), Fraction(sum(leaves[lo:hi]), total)) for lo, hi in pairwise(borders)]
+def _rounded(leaves: Sequence[int], column: Any) -> list[tuple[str, Fraction]]:
+    """Give the shares of the finest values that may be published, in coarse steps.
+
+    Exact shares would count the people of each value, and taking away those who are published would leave the
+    suppressed. So shares are rounded down to the step below, and what is left over, which is known from the rest, goes
+    to all values alike: a value that is too rare for a step cannot be told from one that nobody has, nor one that
+    nearly everyone has from one that all have.
+    """
+    total = max(sum(leaves), 1)
+    steps = next((one for one in STEPS if total >= one * WORTH), 1)
+    values = list(pairwise(Hierarchy.of(column).finest))
+    floors = [max(sum(leaves[lo:hi]) * steps - 1, 0) // total for lo, hi in values]
+    even = Fraction(steps - sum(floors), len(values))
+    return [(column.label(lo, hi), (floor + even) / steps) for (lo, hi), floor in zip(values, floors, strict=True)]
 
 
 def _described(climb: Climb, names: Sequence[str]) -> Iterator[str]:

@@ -65,14 +65,15 @@ class LevelSplits:
         """Give places with an allowed border, and the best border of each.
 
         By `median` it is the allowed one nearest to the median: it has most records on its smaller side. Borders in a
-        gap divide alike; the lowest is taken.
+        gap divide alike; the one in its middle tells least of who is on either side.
         """
         place, leaf = np.divmod(breakdown.keys, breakdown.leaves)
         first = np.flatnonzero(np.diff(place, prepend=-1))
         left = breakdown.running[1:] - np.repeat(breakdown.running[first], np.diff(first, append=len(place)), axis=0)
         right = self.counts.by_place[place] - left
         kept = np.flatnonzero(self.promise.holds(left) & self.promise.holds(right))
-        place, leaf, left, right = place[kept], leaf[kept], left[kept], right[kept]
+        below, above = leaf[kept], np.append(leaf, NO_SPLIT)[kept + 1]
+        place, left, right = place[kept], left[kept], right[kept]
         worth = self._worth(left, right)
         first = np.flatnonzero(np.diff(place, prepend=-1))
         if not len(first):
@@ -80,7 +81,7 @@ class LevelSplits:
         most = np.repeat(np.maximum.reduceat(worth, first), np.diff(first, append=len(place)))
         at = np.flatnonzero(worth == most)
         at = at[np.flatnonzero(np.diff(place[at], prepend=-1))]
-        return place[at], leaf[at] + 1
+        return place[at], (below[at] + 1 + above[at]) // 2
 
     def _worth(self, left: Integers, right: Integers) -> Floats:
         if self.score == "median":

@@ -145,15 +145,16 @@ class TopDown:
         return float((doubt(whole) - doubt(children).sum()) / whole.sum())
 
     def _best_split(self, interval: Interval) -> Specialization:
-        """Split an interval where the gain is largest; borders in a gap divide alike, and the lowest is taken."""
+        """Split an interval where the gain is largest, in the middle of the gap: its borders all divide alike."""
         attribute, low, high = interval
         borders = np.arange(low + 1, high)
         everywhere = np.full(len(borders), WHOLE)
         breakdown = self.histograms.by_leaf[attribute]
         left = breakdown.between(everywhere, np.full_like(borders, low), borders)
         right = breakdown.between(everywhere, borders, np.full_like(borders, high))
-        best = int(borders[np.argmin(np.round(doubt(left) + doubt(right), DECIMALS))])
-        return Specialization(WHOLE, attribute, (low, best, high))
+        best = np.argmin(np.round(doubt(left) + doubt(right), DECIMALS))
+        alike = borders[(left == left[best]).all(axis=1)]
+        return Specialization(WHOLE, attribute, (low, int(alike[0] + alike[-1]) // 2, high))
 
 
 def _low(candidate: Candidate) -> int:
