@@ -76,7 +76,7 @@ MAY_IMPORT = {
     "evaluate": PUBLIC | {"evaluate", "release", "io"},
     "cli": PUBLIC
     | {"cli", "", "__version__", "METHODS", "SYNTACTIC", "holder", "account", "methods", "syntactic", "release"}
-    | {"datasets", "storage", "io", "pictures", "privacy.budget", "privacy.ledger", "privacy.statement"},
+    | {"evaluate", "datasets", "storage", "io", "pictures", "privacy.budget", "privacy.ledger", "privacy.statement"},
 }
 ONLY_HERE = {
     "duckdb": ("io.tables", "release.sql"),

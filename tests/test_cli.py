@@ -175,6 +175,7 @@ COMMANDS = {
     "sample": ["release", "--rows", "5", "--out", "sample.csv"],
     "records": ["release", "--out", "records.csv"],
     "risk": ["release"],
+    "evaluate": ["release", "people.csv"],
     "schema": [],
     "account show": ["people.csv"],
     "account amend": ["people.csv", "--budget", "none"],

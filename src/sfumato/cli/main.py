@@ -14,6 +14,7 @@ from sfumato.account import Account
 from sfumato.cli.account import account
 from sfumato.cli.cocluster import cocluster
 from sfumato.cli.data import find_data, named_only, schema_option
+from sfumato.cli.evaluate import evaluate
 from sfumato.cli.explain import explain
 from sfumato.cli.methods import EVERY, make_method, method_options
 from sfumato.cli.plans import plan_shown, refuse_unfit_options
@@ -205,5 +206,5 @@ def json_schema(show: Show) -> None:
     show.result(Schema.model_json_schema(), text)
 
 
-for command in (cocluster, inspect, query, sql, sample, records, risk, explain, account, taxonomy):
+for command in (cocluster, inspect, query, sql, sample, records, risk, explain, evaluate, account, taxonomy):
     main.add_command(command)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,13 @@ from sfumato.release.regions import Sides, regions_of
 from sfumato.release.release import Release
 from sfumato.schema import Schema
 
-Codes = Mapping[str, NDArray[np.unsignedinteger]]
+Codes = Mapping[str, NDArray[Any]]
 Features = NDArray[np.float32]
 
 PRUNING = 1e-4
 """A split of groups must lower the weighted entropy of the whole table by this many bits."""
+MOST_INDICATORS = 256
+"""A category of an attribute with more leaves than this is its code: neighbours in the taxonomy are near each other."""
 
 
 def accuracy(release: Release, test: Codes, how: Nonnegative = "projection") -> float:
@@ -37,7 +40,7 @@ def accuracy(release: Release, test: Codes, how: Nonnegative = "projection") -> 
     if len(groups) == 0:
         return _share_of_first_class(release, test)
     features = group_features(release)
-    tree = _tree(PRUNING).fit(features[groups], classes, sample_weight=people[groups, classes])
+    tree = entropy_tree(PRUNING).fit(features[groups], classes, sample_weight=people[groups, classes])
     held = regions_of(release.partition, [test[name] for name in release.schema.predictors])
     return _share_right(release, test, tree.predict(features)[held])
 
@@ -48,7 +51,7 @@ def accuracy_of_samples(release: Release, test: Codes, how: Nonnegative = "proje
     classes = drawn[str(release.schema.target)]
     if len(classes) == 0:
         return _share_of_first_class(release, test)
-    tree = _tree(chance(release.schema, len(classes))).fit(record_features(release.schema, drawn), classes)
+    tree = entropy_tree(chance(release.schema, len(classes))).fit(record_features(release.schema, drawn), classes)
     return _share_right(release, test, tree.predict(record_features(release.schema, test)))
 
 
@@ -57,7 +60,8 @@ def accuracy_of_regions(release: Release, test: Codes) -> float:
     return _share_right(release, test, release.classify_codes(test))
 
 
-def _tree(pruning: float) -> DecisionTreeClassifier:
+def entropy_tree(pruning: float) -> DecisionTreeClassifier:
+    """Make a tree that splits by entropy and is pruned where a split is worth less."""
     return DecisionTreeClassifier(criterion="entropy", ccp_alpha=pruning, random_state=0)
 
 
@@ -103,9 +107,11 @@ def _blocks_covered(side: Sides) -> NDArray[np.float64]:
 
 
 def record_features(schema: Schema, rows: Mapping[str, NDArray[np.integer]]) -> Features:
-    """Write records' numeric codes as they are and their categories as indicators."""
+    """Write records' numeric codes as they are and their categories as indicators, where there are not too many."""
     blocks = [
-        np.eye(column.leaves, dtype=np.float32)[rows[name]] if isinstance(column, Categorical) else rows[name][:, None]
+        np.eye(column.leaves, dtype=np.float32)[rows[name]]
+        if isinstance(column, Categorical) and column.leaves <= MOST_INDICATORS
+        else rows[name][:, None]
         for name, column in schema.predictors.items()
     ]
     return np.concatenate(blocks, axis=1, dtype=np.float32)

@@ -31,19 +31,33 @@ def auc(schema: Schema, train: Codes, test: Codes, target: str, model: Model = "
     if len(learned) < 2:
         return 0.5
     leaves = [schema.predictors[name].leaves for name in names]
-    fitted = _made(model, leaves).fit(_table(train, names), train[target])
+    fitted = made(model, leaves).fit(code_table(train, names), train[target])
     shares = np.zeros((len(test[target]), int(max(learned.max(), np.max(test[target]))) + 1))
-    shares[:, learned] = fitted.predict_proba(_table(test, names))
-    values, rows = np.unique(test[target], return_counts=True)
-    areas = [roc_auc_score(np.asarray(test[target]) == value, shares[:, value]) for value in values]
-    return float(np.average(areas, weights=rows))
+    shares[:, learned] = fitted.predict_proba(code_table(test, names))
+    return area(np.asarray(test[target]), shares)
 
 
-def _table(rows: Codes, names: Sequence[str]) -> NDArray[np.int64]:
+def area(truth: NDArray[np.integer], scores: NDArray[np.float64]) -> float:
+    """Give the area under the ROC curve of rows x values of scores, each value against the rest, weighted by rows.
+
+    Where all rows have one value there is nothing to tell apart, and the area is 1/2.
+
+    >>> area(np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.95, 0.05]]))
+    0.5
+    """
+    values, rows = np.unique(truth, return_counts=True)
+    if len(values) < 2:
+        return 0.5
+    return float(np.average([roc_auc_score(truth == value, scores[:, value]) for value in values], weights=rows))
+
+
+def code_table(rows: Codes, names: Sequence[str]) -> NDArray[np.int64]:
+    """Put the codes of some attributes side by side."""
     return np.stack([np.asarray(rows[name], np.int64) for name in names], axis=1)
 
 
-def _made(model: Model, leaves: Sequence[int]) -> Any:
+def made(model: Model, leaves: Sequence[int]) -> Any:
+    """Make a model for attributes with so many leaves each."""
     if model == "naive Bayes":
         return CategoricalNB(min_categories=list(leaves))
     if model == "boosted trees":

@@ -17,6 +17,10 @@ from sfumato.schema import Schema
 
 Codes = Mapping[str, NDArray[np.integer]]
 
+SMALL, LARGE = 0.01, 0.1
+"""A query is small if it holds less than this share of the rows, and large if it holds more than that."""
+MOST_AT_ONCE = 2**24
+"""So many weights of leaves are held at a time, whatever the grids."""
 FLOOR = 0.001
 """The sanity bound: a truth below this share of the rows counts as this share."""
 
@@ -63,5 +67,31 @@ def _range(leaves: int, rng: np.random.Generator) -> tuple[int, int]:
 def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: Codes, size: int) -> NDArray[np.float64]:
     """Give |answer - truth| / max(truth, floor) for each query."""
     truths = np.array([query.truth(rows) for query in queries], np.float64)
-    answers = release.count_many([query.weights(release.schema) for query in queries]).values
+    most = max(1, MOST_AT_ONCE // max(sum(release.schema.shape), 1))
+    parts = [queries[start : start + most] for start in range(0, len(queries), most)]
+    answers = np.concatenate(
+        [np.zeros(0), *(release.count_many([one.weights(release.schema) for one in part]).values for part in parts)]
+    )
     return np.asarray(np.abs(answers - truths) / np.maximum(truths, FLOOR * size))
+
+
+@dataclass(frozen=True)
+class QueryErrors:
+    """The relative errors of queries of one size."""
+
+    size: str
+    queries: int
+    mean: float
+    median: float
+
+
+def errors_by_size(release: Release, queries: Sequence[RangeQuery], rows: Codes, size: int) -> list[QueryErrors]:
+    """Give the relative errors of all queries, of the small and of the large ones; a size that none has is left out."""
+    errors = relative_errors(release, queries, rows, size)
+    shares = np.array([query.truth(rows) for query in queries]) / max(size, 1)
+    kinds = {"all": shares >= 0, "small (< 1 %)": shares < SMALL, "large (> 10 %)": shares > LARGE}
+    return [
+        QueryErrors(name, int(of.sum()), float(errors[of].mean()), float(np.median(errors[of])))
+        for name, of in kinds.items()
+        if of.any()
+    ]

@@ -1,0 +1,118 @@
+"""The command that tells the holder what a release is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato.attributes import Categorical
+from sfumato.cli.data import DataSource, find_data
+from sfumato.cli.recipients import release_argument
+from sfumato.cli.show import Show, reporting, table
+from sfumato.errors import MethodError, ReleaseError
+from sfumato.release.release import Release
+from sfumato.schema import Column
+
+if TYPE_CHECKING:
+    from sfumato.evaluate import Scorecard
+
+PROTOCOLS = ("2/3", "4/5", "80/20", "10-fold")
+
+
+@click.command()
+@release_argument
+@click.argument("data", type=click.Path())
+@click.option("--test", type=click.Path(), help="A table to test classifiers on that was not published.")
+@click.option(
+    "--protocol", type=click.Choice(PROTOCOLS), help="How to split DATA where no --test is given. [default: 2/3]"
+)
+@reporting
+def evaluate(release: str, data: str, test: str | None, protocol: Any, show: Show) -> None:
+    """Tell what a release of DATA is worth: what can be learnt from it, how near it is. For the holder's eyes."""
+    opened, source = Release.load(release), find_data(data)
+    _refuse_other_schema(opened, source)
+    if test is not None and protocol is not None:
+        raise MethodError("protocol must come without a test set", "Leave one of them out.")
+    try:
+        from sfumato.evaluate import scorecard
+    except ImportError:
+        raise MethodError(
+            "evaluate must have scikit-learn", "Install it with pip install 'sfumato[evaluate]'."
+        ) from None
+    tested = None if test is None else find_data(test).table
+    with show.working() as watch:
+        card = scorecard(opened, source.table, tested, protocol=protocol or "2/3", watch=watch)
+    show.result(card.plain(), _text(card, opened.schema.target))
+
+
+def _refuse_other_schema(release: Release, source: DataSource) -> None:
+    """Refuse a table whose own schema, where there is one, describes an attribute otherwise than the release does."""
+    if source.bundled is None and not source.schema_path.exists():
+        return
+    declared = {name: _as_attribute(column) for name, column in source.schema().attributes.items()}
+    for name, column in release.schema.attributes.items():
+        if declared.get(name) != _as_attribute(column):
+            raise ReleaseError(
+                f"the release must be of the schema of the data, which declares {name} otherwise or not at all",
+                "Evaluate with the table that was published.",
+            )
+
+
+def _as_attribute(column: Column) -> Column:
+    """See the class as an attribute like others: any can be made the class of a release."""
+    return column.model_copy(update={"kind": "categorical"}) if isinstance(column, Categorical) else column
+
+
+def _text(card: Scorecard, target: str | None) -> str:
+    from sfumato.evaluate.card import NOT_PRIVATE
+
+    blocks = [NOT_PRIVATE, f"{card.release}\n{card.rows:,} rows, {card.people:,} people in the release"]
+    if card.lessons:
+        blocks.append(_lessons_text(card, str(target)))
+    information = [
+        (name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}") for name, value in card.information.items()
+    ]
+    blocks.append("Information\n" + table(information, ("measure", "value"), (1,)))
+    if card.marginals:
+        blocks.append(_marginals_text(card))
+    queries = [(one.size, f"{one.queries:,}", f"{one.mean:.3f}", f"{one.median:.3f}") for one in card.queries]
+    blocks.append("Relative error of range counts\n" + table(queries, ("size", "queries", "mean", "median"), (1, 2, 3)))
+    if card.clusters:
+        clusters = [(one.clusters, one.after, _percent(one.match_point)) for one in card.clusters]
+        blocks.append("Clusters\n" + table(clusters, ("clusters", "after", "Match Point"), (0, 2)))
+    if card.left_out:
+        blocks.append("\n".join(["Left out", *(f"  {line}" for line in card.left_out)]))
+    blocks.append("\n".join(["How it was measured", *(f"  {line}" for line in card.notes)]))
+    return "\n\n".join(blocks)
+
+
+def _lessons_text(card: Scorecard, target: str) -> str:
+    rows = [
+        (
+            *(one.learner, one.taught_by, *map(_percent, (one.ba, one.ca, one.cost, one.benefit))),
+            *("" if area is None else f"{area:.3f}" for area in (one.auc_raw, one.auc)),
+        )
+        for one in card.lessons
+    ]
+    header = ("learner", "taught by", "BA (raw)", "CA", "cost", "benefit", "AUC (raw)", "AUC")
+    lower = _percent(card.lessons[0].la)
+    return f"Classification of {target}; LA, always saying the most frequent class: {lower}\n" + table(
+        rows, header, range(2, 8)
+    )
+
+
+def _marginals_text(card: Scorecard) -> str:
+    rows = [
+        (
+            *(f"{one.ways}-way", one.distance, f"{one.mean:.4f}", f"{one.worst:.4f}", ", ".join(one.worst_of)),
+            f"{one.measured:,} of {one.of:,}",
+        )
+        for one in card.marginals
+    ]
+    header = ("marginals", "distance", "mean", "worst", "worst of", "measured")
+    return "Fidelity of drawn records\n" + table(rows, header, (2, 3))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
