@@ -130,7 +130,7 @@ def answered(release: Release, query: RangeQuery) -> float:
         name: ((np.arange(leaves[name]) >= lo) & (np.arange(leaves[name]) < hi)).astype(np.float64)
         for name, (lo, hi) in query.ranges.items()
     }
-    return release.count_weighted(weights).value
+    return release.count(weights).value
 
 
 def query_errors(sizes: tuple[int, ...]) -> None:

@@ -29,6 +29,7 @@ FILES = {
     "a text with blank lines": ["", CONDITIONS[0], "  ", *CONDITIONS[1:], ""],
     "one column": ["condition", CONDITIONS[0], f'"{CONDITIONS[1]}"', CONDITIONS[2]],
     "several columns": ["id,condition,why", *(f'{number},"{one}",' for number, one in enumerate(CONDITIONS))],
+    "a header in capitals": ["Id, Condition ", *(f'{number},"{one}"' for number, one in enumerate(CONDITIONS))],
     "over two lines": ["condition", CONDITIONS[0], "\"sex = 'Female'\n and job in (Dancer, Writer)\"", CONDITIONS[2]],
 }
 
@@ -94,6 +95,17 @@ def test_an_empty_file_is_refused(content: bytes) -> None:
 def test_a_file_that_cannot_be_read_is_refused(content: bytes) -> None:
     Path("asked.csv").write_bytes(content)
     refused("query", "release", "--file", "asked.csv", "--out", "answers.csv")
+
+
+@pytest.mark.usefixtures("release")
+@pytest.mark.parametrize(
+    ("row", "fields"), [("7,sex = Female and job in (Dancer, Writer),", 4), ("7,age < 30", 2), ("7", 1)]
+)
+def test_a_row_of_another_length_than_the_header_is_refused(row: str, fields: int) -> None:
+    """A condition that is cut at its comma would be another one."""
+    said = refused("query", "release", "--file", asked("id,condition,why", "1,age < 30,", row, name="asked.csv"))
+    assert f"line 3 of asked.csv ({fields} fields) must have 3, like the header" in said
+    assert "Quote fields that have commas" in said
 
 
 @pytest.mark.usefixtures("release")

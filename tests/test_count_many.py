@@ -121,6 +121,28 @@ def test_weights_need_not_be_shares() -> None:
     assert release.count(weights).stddev == pytest.approx(math.sqrt(2 * by_hand @ covariance @ by_hand))
 
 
+def test_memory_is_bounded_by_what_is_left_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long table whose first attribute is short, few conditions fit: of 6 x 4 x 3 parts by 3 columns 36 numbers
+    are left for each when the first is summed out.
+    """
+    release = release_of(BOXES, tuple(tuple(range(leaves + 1)) for leaves in BOXES.shape))
+    conditions = [leaf_weights({"a": (0, 2), "b": (1, 3), "c": (0, 2)}), leaf_weights({"b": (0, 1)}), {}] * 12
+    expected = release.count_many(conditions)
+    sizes = list[int]()
+    ask = grid_answers.GridAnswers._ask
+
+    def counted(self: object, sums: object, covers: dict, asking: np.ndarray, *rest: object) -> None:
+        sizes.append(len(asking))
+        ask(self, sums, covers, asking, *rest)
+
+    monkeypatch.setattr(grid_answers.GridAnswers, "_ask", counted)
+    monkeypatch.setattr(grid_answers, "MOST_AT_ONCE", 72)
+    answers = release.count_many(conditions)
+    assert sorted(sizes) == [2] * 6 + [12, 12]
+    assert answers.values == pytest.approx(expected.values)
+    assert answers.stddevs == pytest.approx(expected.stddevs)
+
+
 # Tiles.
 
 
@@ -186,7 +208,20 @@ def test_no_conditions_have_no_answers(people: Release) -> None:
         ("age < 3 or 4", "at character 9"),
         ("passport = x", "was dropped as an identifier"),
         ({"age": np.ones(3)}, "one for each leaf"),
-        ({"passport": np.ones(3)}, "one for each leaf"),
+        ({"passport": np.ones(3)}, "weights of passport must be of an attribute of this release"),
+        ({"age": np.ones(74)}, "weights of age (74 numbers) must be 75 finite numbers, one for each leaf"),
+        ({"age": np.ones((75, 1))}, "weights of age must be 75 finite numbers"),
+        ({"age": np.full(75, np.nan)}, "must be 75 finite numbers"),
+        ({"age": [*[0.0] * 74, np.inf]}, "must be 75 finite numbers"),
+        ({"age": np.ones(75) * 1j}, "must be 75 finite numbers"),
+        ({"age": ["one"] * 75}, "must be 75 finite numbers"),
+        ({"age": [[1], [2, 3]]}, "must be 75 finite numbers"),
+        ({"age": None}, "must be 75 finite numbers"),
+        ({"income": [1]}, "weights of income (1 numbers) must be 2 finite numbers"),
+        ({3: np.ones(75)}, "weights of 3 must be of an attribute"),
+        (7, "a condition (7) must be text, or weights"),
+        (None, "a condition (None) must be text, or weights"),
+        ([np.ones(75)], "must be text, or weights"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(people: Release, condition: object, told: str) -> None:

@@ -132,11 +132,23 @@ def test_as_published_has_neither_margins_nor_histogram_and_spreads_evenly() -> 
     assert not isinstance(release.estimates, CoclusterEstimates)
 
 
-@pytest.mark.parametrize("cells", [1, 2, 5, 8, 10**9])
-def test_a_number_of_cells_is_kept_to(cells: int) -> None:
-    """The class is counted value by value in any case."""
-    draft, _ = published(DPCocGen(cells=cells), 1)
-    assert draft.partition.regions <= cells
+@pytest.mark.parametrize(("cells", "regions"), [(1, 1), (2, 2), (4, 4), (8, 8)])
+def test_a_number_of_groups_is_kept_to_and_made_use_of(cells: int, regions: int) -> None:
+    """The class is counted value by value in any case, so its own parts do not count."""
+    draft, _ = published(DPCocGen(cells=cells), 2)
+    assert draft.partition.regions == regions
+
+
+def test_parts_of_the_class_do_not_use_up_groups() -> None:
+    """Two groups of towns and two parts of the class are two groups, so that nothing need be merged."""
+    kept = SCHEMA.only(["town", "class"])
+    finest, allowed = (published(DPCocGen(**one), 2, kept)[0] for one in ({"information": 1}, {"cells": 2}))
+    assert groups(finest, 0) == groups(allowed, 0) == [[0, 2, 4], [1, 3]]
+
+
+def test_more_groups_than_the_best_grid_has_are_not_made() -> None:
+    finest, allowed = (published(DPCocGen(**options), 2)[0] for options in ({"information": 1}, {"cells": 10**9}))
+    assert allowed.partition == finest.partition
 
 
 def test_less_information_is_coarser() -> None:
@@ -228,6 +240,21 @@ attributes:
     with pytest.raises(MethodError, match="must have at most 389 cells"):
         DPCocGen(max_cells=389).plan(SCHEMA, Fraction(1))
     assert DPCocGen(max_cells=390).plan(SCHEMA, Fraction(1)).total == 1
+
+
+def test_a_domain_that_cannot_be_co_clustered_is_refused_before_anything_is_paid() -> None:
+    schema = Schema.loads("""
+attributes:
+  long: {kind: numeric, lower: 1, upper: 33}
+  longer: {kind: numeric, lower: 1, upper: 999999}
+  short: {kind: categorical, taxonomy: [a, b]}
+""")
+    with pytest.raises(MethodError, match=r"65,999,934 cells\) must have at most 33,554,432 cells") as refused:
+        DPCocGen(max_cells=10**9).plan(schema, Fraction(1))
+    assert "whatever max_cells says" in refused.value.remedy
+    with pytest.raises(MethodError, match="at most 10,000,000 cells") as refused:
+        DPCocGen().plan(schema, Fraction(1))
+    assert "raise max_cells" in refused.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -53,3 +53,23 @@ def test_values_never_seen_and_a_single_value_are_no_trouble() -> None:
 def test_an_unknown_model_is_refused() -> None:
     with pytest.raises(ValueError, match="must be one of"):
         auc(SCHEMA, table(9, 1, echo=True), table(9, 1, echo=True), "b", "oracle")
+
+
+def with_class() -> Schema:
+    return SCHEMA.with_target("b")
+
+
+@pytest.mark.parametrize("model", ["naive Bayes", "boosted trees"])
+def test_the_class_predicts_like_any_other_attribute(model) -> None:
+    train, test = table(2000, 3, echo=True), table(1000, 4, echo=True)
+    alone = with_class().only(["b", "c"])
+    follows = [{**rows, "c": np.minimum(rows["b"], 1)} for rows in (train, test)]
+    assert auc(alone, *follows, "c", model) > 0.99
+    assert auc(with_class(), train, test, "b", model) == auc(SCHEMA, train, test, "b", model)
+
+
+def test_with_nothing_to_tell_apart_or_to_predict_by_the_area_is_a_half() -> None:
+    train, test = table(200, 5, echo=True), table(100, 6, echo=True)
+    assert auc(SCHEMA, train, {name: column[test["b"] < 1] for name, column in test.items()}, "b") == 0.5
+    assert auc(SCHEMA, train, {name: column[:0] for name, column in test.items()}, "b") == 0.5
+    assert auc(SCHEMA.only(["b"]), train, test, "b") == 0.5

@@ -135,7 +135,7 @@ def test_cuts_of_the_hierarchy(adult: DataGrid) -> None:
     )
     with pytest.raises(MethodError, match="one of cells, parts and information"):
         adult.cut(cells=3, parts=4)
-    with pytest.raises(MethodError, match="at least 5"):
+    with pytest.raises(MethodError, match=r"parts \(4\) must be at least 5"):
         adult.cut(parts=4)
 
 

@@ -34,7 +34,7 @@ LOPSIDED = release_of(BOXES, ((0, 2, 6), (0, 4), (0, 3)), np.array([90, 30, 5, 5
 @given(box_releases(), RANGES)
 @example(LOPSIDED, {"a": (0, 1)})
 def test_a_count_is_the_sum_over_cells_of_their_share_inside(release: Release, box: dict) -> None:
-    answer = release.count_weighted(leaf_weights(box))
+    answer = release.count(leaf_weights(box))
     weights = weight_by_hand(release, box)
     assert answer.value == pytest.approx((weights * release.counts.counts).sum(), abs=1e-6)
     assert answer.stddev == pytest.approx(math.sqrt((release.counts.variances @ weights**2).sum()), abs=1e-6)
@@ -53,7 +53,7 @@ def test_nothing_is_assumed_where_a_condition_follows_the_groups(release: Releas
     box = {}
     for name, cut in zip(BOXES.predictors, release.partition.cuts, strict=True):
         box[name] = tuple(sorted(data.draw(st.tuples(st.sampled_from(cut), st.sampled_from(cut)))))
-    answer = release.count_weighted(leaf_weights(box))
+    answer = release.count(leaf_weights(box))
     assert (answer.assumed, answer.aligned) == (0, True)
     assert answer.value == int(answer.value)
 
@@ -75,7 +75,7 @@ def test_regions_with_different_noise_give_the_deviation_of_their_mixture() -> N
     counts = Noisy(np.arange(8).reshape(4, 2), (Fraction(1), Fraction(1, 10)), np.array([0, 1, 1, 0]))
     release = Release(BOXES, grid, counts, {}, manifest_of(BOXES, 8))
     weights = weight_by_hand(release, {"a": (0, 4), "b": (2, 3)})
-    answer = release.count_weighted(leaf_weights({"a": (0, 4), "b": (2, 3)}))
+    answer = release.count(leaf_weights({"a": (0, 4), "b": (2, 3)}))
     assert answer.stddev == pytest.approx(math.sqrt((counts.variances @ weights**2).sum()))
 
 

@@ -89,7 +89,7 @@ def test_cells_keep_the_people_of_their_groups(release: Release, how) -> None:
 
 @given(group_releases(), RANGES)
 def test_a_count_is_the_sum_over_groups_of_their_share_inside(release: Release, box: dict) -> None:
-    answer = release.count_weighted(leaf_weights(box))
+    answer = release.count(leaf_weights(box))
     weights, (values, variances) = weights_by_hand(release, box), estimates_by_hand(release)
     assert answer.value == pytest.approx((weights * values).sum(), abs=1e-6)
     assert answer.stddev == pytest.approx(math.sqrt((variances @ weights**2).sum()), abs=1e-6)
@@ -99,7 +99,7 @@ def test_a_count_is_the_sum_over_groups_of_their_share_inside(release: Release, 
 def test_nothing_is_assumed_of_whole_groups(release: Release, data: st.DataObject) -> None:
     groups = {tuple(leaves[1]) for leaves in leaves_by_hand(release)}
     chosen = data.draw(st.sampled_from(sorted(groups)))
-    answer = release.count_weighted({"b": np.isin(np.arange(4), chosen).astype(float)})
+    answer = release.count({"b": np.isin(np.arange(4), chosen).astype(float)})
     assert (answer.assumed, answer.aligned) == (0, True)
 
 

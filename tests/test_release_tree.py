@@ -24,11 +24,12 @@ from handmade import (
     weight_by_hand,
 )
 from sfumato import Release
+from sfumato.boxes import Boxes
 from sfumato.errors import ReleaseError
 from sfumato.partition import Grid
 from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.release.class_shares import class_shares
-from sfumato.release.estimates import Estimates
+from sfumato.release.estimating import estimates_of
 from sfumato.release.regions import regions_of, sides_of
 from sfumato.tree import Tree
 from trees import random_trees
@@ -69,17 +70,17 @@ def test_estimates_are_the_least_squares_of_everything_bought(release: Release) 
 def test_regions_measured_once_keep_their_counts(data: st.DataObject) -> None:
     tree = data.draw(random_trees(BOXES.shape))
     counts = data.draw(noisy(tree.regions))
-    estimates = Estimates.of(tree, counts)
+    estimates = estimates_of(tree, counts)
     assert np.array_equal(estimates.values, counts.counts)
     assert estimates.variances == pytest.approx(counts.variances)
     grid = Grid(((0, *range(1, tree.regions + 1)),))
-    assert np.array_equal(Estimates.of(grid, counts).values, counts.counts)
-    assert Estimates.of(grid, counts).variances == pytest.approx(counts.variances)
+    assert np.array_equal(estimates_of(grid, counts).values, counts.counts)
+    assert estimates_of(grid, counts).variances == pytest.approx(counts.variances)
 
 
 def test_two_measurements_of_a_leaf_are_averaged_by_precision() -> None:
     fine, coarse = Noisy.even(np.array([[100, 0]]), Fraction(1)), Noisy.even(np.array([[200, 0]]), Fraction(1, 10))
-    estimates = Estimates.of(Tree.whole(BOXES.shape), fine, [NodeCounts(np.array([0]), coarse)])
+    estimates = estimates_of(Tree.whole(BOXES.shape), fine, earlier=[NodeCounts(np.array([0]), coarse)])
     small, large = fine.variances[0], coarse.variances[0]
     assert estimates.values[0, 0] == pytest.approx((100 * large + 200 * small) / (small + large))
     assert estimates.variances[0] == pytest.approx(1 / (1 / small + 1 / large))
@@ -95,7 +96,7 @@ def test_noise_too_small_to_see_leaves_counts_as_they_are() -> None:
 def test_earlier_counts_must_be_of_different_nodes(nodes: list[int]) -> None:
     bought = NodeCounts(np.array(nodes), Noisy.even(np.ones((len(nodes), 2), np.int64), Fraction(1)))
     with pytest.raises((ValueError, IndexError)):
-        Estimates.of(handmade_tree(), Noisy.even(np.ones((3, 2), np.int64), Fraction(1)), [bought])
+        estimates_of(handmade_tree(), Noisy.even(np.ones((3, 2), np.int64), Fraction(1)), earlier=[bought])
 
 
 @given(tree_releases())
@@ -114,7 +115,7 @@ def test_the_papers_weights_do_not_look_at_noise(release: Release) -> None:
     """The root counts 3/5 of 60 and 44, and 2/5 of what its children have, the inner one of which has 2/3 and 1/3."""
     counts = Noisy.even(np.array([[40, 10], [5, -2], [9, 30]]), Fraction(1, 2))
     bought = NodeCounts(np.array([2, 0]), Noisy.even(np.array([[20, 25], [60, 44]]), Fraction(3)))
-    found = Estimates.of(release.partition, counts, [bought], "paper").nodes.values[0]
+    found = estimates_of(release.partition, counts, earlier=[bought], consistency="paper").nodes.values[0]
     below = np.array([40 + 2 / 3 * 20 + 1 / 3 * 14, 10 + 2 / 3 * 25 + 1 / 3 * 28])
     assert found == pytest.approx(3 / 5 * np.array([60, 44]) + 2 / 5 * below)
 
@@ -122,7 +123,21 @@ def test_the_papers_weights_do_not_look_at_noise(release: Release) -> None:
 def test_a_grid_has_no_earlier_counts() -> None:
     counts = Noisy.even(np.ones((1, 2), np.int64), Fraction(1))
     with pytest.raises(ValueError, match="tree"):
-        Estimates.of(Grid.whole(BOXES.shape), counts, [NodeCounts(np.array([0]), counts)])
+        estimates_of(Grid.whole(BOXES.shape), counts, earlier=[NodeCounts(np.array([0]), counts)])
+
+
+def test_what_does_not_fit_the_regions_is_refused(release: Release) -> None:
+    histogram = Noisy.even(np.ones((72, 2), np.int64), Fraction(1))
+    with pytest.raises(ValueError, match="a histogram must be that of a grid"):
+        _ = replace(release, histogram=histogram).total
+    with pytest.raises(ValueError, match="exact counts must be those of a tree or of boxes"):
+        estimates_of(Grid.whole(BOXES.shape), Noisy.exact(np.ones((1, 2), np.int64)))
+    boxes = Boxes(BOXES.shape, np.array([[[0, 6], [0, 4], [0, 3]]]))
+    with pytest.raises(ValueError, match="noisy ones of a tree or a grid"):
+        estimates_of(boxes, Noisy.even(np.ones((1, 2), np.int64), Fraction(1)))
+    earlier = [NodeCounts(np.array([0]), Noisy.even(np.ones((1, 2), np.int64), Fraction(1)))]
+    with pytest.raises(ValueError, match="exact counts must stand alone"):
+        estimates_of(handmade_tree(), Noisy.exact(np.ones((3, 2), np.int64)), earlier=earlier)
 
 
 # Regions.
@@ -150,7 +165,7 @@ def test_every_row_has_the_region_whose_box_holds_it(tree: Tree) -> None:
 
 @given(tree_releases(), RANGES)
 def test_a_count_is_the_sum_over_regions_of_their_share_inside(release: Release, box: dict) -> None:
-    answer = release.count_weighted(leaf_weights(box))
+    answer = release.count(leaf_weights(box))
     weights = weight_by_hand(release, box)
     values, covariance = dense(release)
     variance = sum(one @ covariance @ one for one in weights.T)
@@ -167,7 +182,7 @@ def test_nothing_is_assumed_only_where_regions_lie_inside_or_outside(release: Re
         pairs = list(zip(ranges, limits, strict=True))
         whole.append(all(left <= lo and hi <= right for (lo, hi), (left, right) in pairs))
         outside.append(any(max(lo, left) >= min(hi, right) for (lo, hi), (left, right) in pairs))
-    answer = release.count_weighted(leaf_weights(box))
+    answer = release.count(leaf_weights(box))
     resolved = release.estimates.values[whole, classes].sum()
     assert answer.aligned == all(np.array(whole) | np.array(outside))
     assert answer.assumed == pytest.approx(0 if answer.aligned else answer.value - resolved, abs=1e-6)
@@ -230,7 +245,7 @@ def test_samples_follow_counts_and_margins(release: Release) -> None:
     assert first.mean() == pytest.approx(share, abs=6 * math.sqrt(share * (1 - share) / 50_000))
     inside = (drawn["a"][first] == 0).mean()
     wanted = leaf_weights({"a": (0, 1)})["a"]
-    expected = release.count_weighted({"a": wanted}).value / release.estimates.values[0].sum()
+    expected = release.count({"a": wanted}).value / release.estimates.values[0].sum()
     assert inside == pytest.approx(expected, abs=6 * math.sqrt(0.25 / first.sum()))
     assert not np.isin(drawn["a"], [2, 3]).any()
 

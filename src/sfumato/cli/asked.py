@@ -33,12 +33,13 @@ class Asked:
 def read_questions(path: str | Path) -> Asked:
     """Read a CSV file with a column `condition`, or, without such a header, each line of a text as one condition.
 
-    Blank lines are passed over; an empty field of a CSV file is the condition that everyone satisfies.
+    The header may be in capitals. Blank lines are passed over; an empty field of a CSV file is the condition that
+    everyone satisfies.
     """
     name = Path(path).name[:80]
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            found = list(_rows(file))
+            found = list(_rows(file, name))
     except OSError as error:
         raise QueryError(f"{name} must be a readable file ({reason_of(error)})", "Name another file.") from None
     except (UnicodeDecodeError, csv.Error):
@@ -48,23 +49,28 @@ def read_questions(path: str | Path) -> Asked:
     return Asked(name, [condition for _, condition in found], [line for line, _ in found])
 
 
-def _rows(file: TextIO) -> Iterator[tuple[int, str]]:
+def _rows(file: TextIO, name: str) -> Iterator[tuple[int, str]]:
     """Give each condition and the line on which it begins."""
-    header = [field.strip() for field in next(csv.reader([file.readline()]), [])]
+    header = [field.strip().lower() for field in next(csv.reader([file.readline()]), [])]
     if COLUMN in header:
-        return _fields(file, header.index(COLUMN))
+        return _fields(file, name, header)
     file.seek(0)
     return ((number, line.strip()) for number, line in enumerate(file, 1) if line.strip())
 
 
-def _fields(file: TextIO, column: int) -> Iterator[tuple[int, str]]:
-    """Read one column of a CSV file whose header has been read; a field may go over several lines."""
+def _fields(file: TextIO, name: str, header: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Read one column of a CSV file whose header has been read; a field may go over several lines.
+
+    A row that is longer than the header was most likely cut at a comma inside a condition, and half a condition is
+    another one.
+    """
     rows, begin = csv.reader(file, strict=True), 2
     for row in rows:
-        if row and len(row) <= column:
+        if row and len(row) != len(header):
             raise QueryError(
-                f"line {begin} must have a field in the column {COLUMN}", "Quote a field that has a comma or a newline."
+                f"line {begin} of {name} ({len(row)} fields) must have {len(header)}, like the header",
+                "Quote fields that have commas or newlines.",
             )
         if row:
-            yield begin, row[column]
+            yield begin, row[header.index(COLUMN)]
         begin = rows.line_num + 2

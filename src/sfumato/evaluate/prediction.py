@@ -11,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 
+from sfumato.attributes import Identifier
 from sfumato.schema import Schema
 
 Codes = Mapping[str, NDArray[np.integer]]
@@ -23,15 +24,19 @@ MOST_CATEGORIES = 255
 def auc(schema: Schema, train: Codes, test: Codes, target: str, model: Model = "naive Bayes") -> float:
     """Give the area under the ROC curve on test rows, each value of the target against the rest, weighted by rows.
 
-    Rows are leaf codes. A value that the training rows do not have is predicted with probability 0; with fewer than
-    two values there is nothing to learn, and the area is 1/2.
+    Rows are leaf codes, and all attributes but identifiers predict, the class among them. A value that the training
+    rows do not have is predicted with probability 0. With fewer than two values to learn or to tell apart, or nothing
+    to predict by, the area is 1/2.
     """
-    names = [name for name in schema.predictors if name != target]
-    learned = np.unique(train[target])
-    if len(learned) < 2:
+    leaves = {
+        name: column.leaves
+        for name, column in schema.attributes.items()
+        if not isinstance(column, Identifier) and name != target
+    }
+    fresh, names, learned = made(model, list(leaves.values())), list(leaves), np.unique(train[target])
+    if min(len(learned), len(np.unique(test[target]))) < 2 or not names:
         return 0.5
-    leaves = [schema.predictors[name].leaves for name in names]
-    fitted = made(model, leaves).fit(code_table(train, names), train[target])
+    fitted = fresh.fit(code_table(train, names), train[target])
     shares = np.zeros((len(test[target]), int(max(learned.max(), np.max(test[target]))) + 1))
     shares[:, learned] = fitted.predict_proba(code_table(test, names))
     return area(np.asarray(test[target]), shares)

@@ -25,12 +25,13 @@ from sfumato.domain import cells_of, refuse_large
 from sfumato.errors import MethodError
 from sfumato.methods.base import Draft
 from sfumato.methods.granularity import best_granularity
-from sfumato.methods.groups import describe_groups, grid_of, structure
+from sfumato.methods.groups import describe_groups, grid_of, structure, with_groups
 from sfumato.methods.histogram import FEWER, histogram
 from sfumato.methods.margins import buy_margins, margin_parts
 from sfumato.methods.overdispersion import Corrected, clipped, corrected
 from sfumato.methods.parameters import parameter, plain_parameters, read_number, read_share, refuse_other
 from sfumato.modl import DataGrid, fit
+from sfumato.modl.table import MOST_CELLS
 from sfumato.partition import Grid
 from sfumato.privacy.budget import Schedule, payable
 from sfumato.privacy.noisy import Noisy, variance_of
@@ -40,6 +41,11 @@ Correction = Literal["dispersion", "clip"]
 Inside = Literal["all", "evenly"]
 
 MOST_RESTARTS = 1000
+MUST_BE_FEWER = (
+    f"Publish fewer with --attributes, or give those a coarser grid: no more than {MOST_CELLS:,} cells can be "
+    "co-clustered, whatever max_cells says."
+)
+"""What to do about a domain that no max_cells lets through."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +54,9 @@ class DPCocGen:
 
     name: ClassVar[str] = "dpcocgen"
 
-    cells: int | None = parameter(None, "The most cells that the grid may have; if not given, what has least error.")
+    cells: int | None = parameter(
+        None, "The most groups that the grid may have, the class apart; if not given, what has least error."
+    )
     information: Fraction | None = parameter(
         None, "The share of the best grid's information that must be kept, up to 1, instead of a number of cells."
     )
@@ -106,7 +114,7 @@ class DPCocGen:
         """Share epsilon among margins, histogram and counts."""
         if len(schema.predictors) + (schema.target is not None) < 2:
             raise MethodError(f"{self.name} must have two attributes or more", "Publish more of them.")
-        refuse_large(schema, self.max_cells, FEWER)
+        refuse_large(schema, min(self.max_cells, MOST_CELLS), FEWER if self.max_cells < MOST_CELLS else MUST_BE_FEWER)
         parts = dict(margin_parts(schema, epsilon * self.margins))
         rest = epsilon - sum(parts.values(), Fraction(0))
         return Schedule(parts | {"histogram": rest * self.histogram, "counts": rest * (1 - self.histogram)})
@@ -135,13 +143,13 @@ class DPCocGen:
         if not known.counts.any():
             return None
         best = fit(known.counts, kinds_of(schema), dispersion=known.dispersion, restarts=self.restarts)
+        if self.cells is not None:
+            return with_groups(best, len(schema.shape), self.cells)
         return self._cut(best, known, table, variance_of(rate), variance_of(spend))
 
     def _cut(
         self, best: DataGrid, known: Corrected, table: NDArray[np.int64], of_cell: float, of_part: float
     ) -> DataGrid:
-        if self.cells is not None:
-            return best.cut(cells=self.cells)
         if self.information is not None:
             return best.cut(information=float(self.information))
         return best_granularity(best, known.dispersion, table, of_cell, of_part)

@@ -25,6 +25,15 @@ def grid_of(schema: Schema, found: DataGrid | None) -> Grid:
     return Grid.of_groups(found.parts[: len(schema.shape)])
 
 
+def with_groups(found: DataGrid, attributes: int, most: int) -> DataGrid:
+    """Give the finest grid on the way whose first attributes have so many combinations of parts at most.
+
+    The class, which may come after them, is left out: its values are counted one by one whatever its parts are.
+    """
+    shapes = [found.shape, *(step.shape for step in found.steps)]
+    return found.after(next(merges for merges, shape in enumerate(shapes) if math.prod(shape[:attributes]) <= most))
+
+
 def describe_groups(schema: Schema, grid: Grid) -> tuple[str, ...]:
     """Tell the parts of each attribute."""
     return tuple(

@@ -82,8 +82,8 @@ class DataGrid:
         else:
             fits = [step.information < (information or 0.0) for step in self.steps] + [True]
         if not any(fits):
-            least = 1 if cells is not None else len(self.labels)
-            raise MethodError(f"a grid has at least {least} of them", "Give a larger number.")
+            asked, least = (f"cells ({cells})", 1) if cells is not None else (f"parts ({parts})", len(self.labels))
+            raise MethodError(f"{asked} must be at least {least}", "Give a larger number.")
         return self.after(fits.index(True))
 
     def after(self, merges: int) -> DataGrid:

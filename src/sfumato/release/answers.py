@@ -7,9 +7,10 @@ spread), is told beside it: how much of the answer rests on it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, SupportsIndex, overload
 
 import numpy as np
 import pyarrow as pa
@@ -83,8 +84,18 @@ class Answers:
         """Count them."""
         return len(self.values)
 
-    def __getitem__(self, number: int) -> Estimate:
-        """Give one of them."""
+    @overload
+    def __getitem__(self, number: SupportsIndex) -> Estimate: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Answers: ...
+
+    def __getitem__(self, number: SupportsIndex | slice) -> Estimate | Answers:
+        """Give one of them, or those of a slice."""
+        if isinstance(number, slice):
+            arrays = (self.values[number], self.stddevs[number], self.assumed[number], self.aligned[number])
+            return Answers(self.conditions[number], *arrays, self.cause)
+        number = operator.index(number)
         value, stddev, assumed = (float(one[number]) for one in (self.values, self.stddevs, self.assumed))
         return Estimate(value, stddev, assumed, bool(self.aligned[number]), self.cause)
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.modl.table import sum_parts
-from sfumato.partition import Grid
 from sfumato.privacy.noisy import Noisy
+from sfumato.release.cells import cells_of_grid, over_leaves
 from sfumato.release.estimates import DECIMALS, GridEstimates
 from sfumato.release.projection import Nonnegative, nearest, refuse_unknown, whole
 from sfumato.release.refinement import refined
@@ -97,27 +97,11 @@ class CoclusterEstimates(GridEstimates):
         """
         people = self.people(how)
         (rate,) = self.histogram.rates
-        guess = _spread_out(self.grid, people, spreads)
+        guess = cells_of_grid(self.grid, people, dict(enumerate(spreads)))
         cells = refined(self.histogram.counts.reshape(guess.shape), rate, guess)
         sums = cells
         for axis in range(len(self.grid.shape)):
             sums = sum_parts(sums, axis, self.grid.part_of(axis))
         wanted = people.reshape(sums.shape)
-        return cells * _over_cells(self.grid, np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0))
-
-
-def _spread_out(grid: Grid, people: Integers, spreads: Sequence[Spread]) -> Floats:
-    """Spread the people of regions over their cells by the products of the leaves' shares."""
-    cells = _over_cells(grid, people.reshape(*grid.parts, -1).astype(np.float64))
-    for axis, spread in enumerate(spreads):
-        parts = grid.part_of(axis)
-        shares = spread.mass / np.bincount(parts, spread.mass)[parts]
-        cells *= shares.reshape(-1, *(1,) * (cells.ndim - axis - 1))
-    return cells
-
-
-def _over_cells(grid: Grid, parts: Floats) -> Floats:
-    """Give every cell the number of its region."""
-    for axis in range(len(grid.shape)):
-        parts = parts.take(grid.part_of(axis), axis=axis)
-    return parts
+        factors = np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0)
+        return cells * over_leaves(self.grid, factors, range(len(self.grid.shape)))

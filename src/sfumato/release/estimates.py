@@ -21,7 +21,7 @@ from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.release.class_shares import class_shares
 from sfumato.release.cover import minimum_cover
 from sfumato.release.projection import Nonnegative, nonnegative, project, refuse_unknown
-from sfumato.tree import Partition, Tree
+from sfumato.tree import Tree
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -34,22 +34,6 @@ class Estimates(ABC):
     """Estimates of the counts of regions, by class: least squares, given the noise of each. Classes err alike and
     apart.
     """
-
-    @staticmethod
-    def of(
-        partition: Partition,
-        counts: Noisy,
-        earlier: Sequence[NodeCounts] = (),
-        consistency: Consistency = "least squares",
-    ) -> Estimates:
-        """Combine the counts of the regions with what was bought on the way to them."""
-        if counts.is_exact:
-            return ExactEstimates.of_leaves(partition, counts)
-        if isinstance(partition, Tree):
-            return TreeEstimates(partition, reconciled(partition, counts, earlier, consistency))
-        if earlier:
-            raise ValueError("earlier counts must be those of a tree's nodes")
-        return GridEstimates(partition, counts)
 
     @property
     @abstractmethod
@@ -175,17 +159,15 @@ class ExactEstimates(TreeEstimates):
     counts: Integers
 
     @classmethod
-    def of_leaves(cls, partition: Partition, counts: Noisy) -> ExactEstimates:
+    def of_leaves(cls, tree: Tree, counts: Noisy) -> ExactEstimates:
         """Sum the leaves up to the root."""
-        if not isinstance(partition, Tree):
-            raise ValueError("exact counts must be those of a tree's regions")
-        everywhere = np.zeros((len(partition), counts.counts.shape[1]))
-        everywhere[partition.leaves] = counts.counts
-        measured = np.zeros(len(partition))
-        measured[partition.leaves] = 1.0
-        agreed = Consistent.of(partition.parents, everywhere, measured)
-        certain = replace(agreed.passes, upward=np.zeros(len(partition)))
-        return cls(partition, replace(agreed, passes=certain), counts.counts)
+        everywhere = np.zeros((len(tree), counts.counts.shape[1]))
+        everywhere[tree.leaves] = counts.counts
+        measured = np.zeros(len(tree))
+        measured[tree.leaves] = 1.0
+        agreed = Consistent.of(tree.parents, everywhere, measured)
+        certain = replace(agreed.passes, upward=np.zeros(len(tree)))
+        return cls(tree, replace(agreed, passes=certain), counts.counts)
 
     @property
     def total(self) -> int:

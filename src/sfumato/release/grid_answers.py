@@ -26,7 +26,8 @@ Marginal = tuple[Indices, tuple[int, ...], Floats]
 """Conditions, the attributes that they restrict, and the table of these attributes' parts x columns."""
 
 MOST_AT_ONCE = 2**22
-"""So many numbers of conditions and parts are held at a time."""
+"""So many numbers are held at a time: a condition takes the parts of the first attribute that it restricts, and then
+what is left of the table when that is summed out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,8 @@ class GridAnswers:
         sums = Sums.none(len(share.weights), self._table.shape[1] - 1)
         split = self.estimates.grid.split_attributes
         for asking, attributes, table in self._marginals(covers, np.arange(len(share.weights)), (), split, self._table):
-            most = max(1, MOST_AT_ONCE // len(table))
+            first = self.estimates.grid.parts[attributes[0]] if attributes else 1
+            most = max(1, MOST_AT_ONCE // max(first, table.size // first))
             for some in np.split(asking, np.arange(most, len(asking), most)):
                 self._ask(sums, {at: covers[at] for at in attributes}, some, table, share.among(some))
         return sums

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sfumato.conditions import read_condition
 from sfumato.errors import QueryError
@@ -66,20 +66,24 @@ class Questions:
 
     def ask(self, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
         """Answer conditions; a mistake in one is told with its place."""
+        if isinstance(conditions, str | Mapping):
+            raise QueryError("conditions must be a list of them, and are a single one", "Use count, or a list of one.")
         return Answers.joined([self._answer(block) for block in self._blocks(conditions, place)])
 
     def read(self, condition: Condition) -> Question:
         """Read words, or check weights."""
-        weights = read_condition(self.schema, condition) if isinstance(condition, str) else condition
-        self._refuse_weights(weights)
-        text = condition if isinstance(condition, str) else f"weights of {', '.join(condition) or 'nothing'}"
+        if not isinstance(condition, str | Mapping):
+            raise QueryError(
+                f"a condition ({condition!r:.40}) must be text, or weights of leaves by attribute",
+                "Write for example: age >= 40 and sex = 'Female'.",
+            )
+        weights = self._checked(read_condition(self.schema, condition) if isinstance(condition, str) else condition)
+        text = condition if isinstance(condition, str) else f"weights of {', '.join(weights) or 'nothing'}"
         everyone = np.ones(len(self.schema.classes))
         numbered = {
-            at: np.asarray(weights[name])[self.sides[at].order]
-            for at, name in enumerate(self.schema.predictors)
-            if name in weights
+            at: weights[name][self.sides[at].order] for at, name in enumerate(self.schema.predictors) if name in weights
         }
-        return Question(text, numbered, np.asarray(weights.get(self.schema.target or "", everyone)))
+        return Question(text, numbered, weights.get(self.schema.target or "", everyone))
 
     def wholly_covered(self, question: Question, regions: Indices) -> Booleans:
         """Tell which regions a condition covers wholly."""
@@ -122,13 +126,28 @@ class Questions:
                 share = share.of(shares[0], states[0])
         return share
 
-    def _refuse_weights(self, weights: Mapping[str, Floats]) -> None:
+    def _checked(self, weights: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+        """Give weights as numbers, of which each leaf of an attribute has one."""
         leaves = {name: column.leaves for name, column in self.schema.predictors.items()}
         if self.schema.target is not None:
             leaves[self.schema.target] = len(self.schema.classes)
-        for name, given in weights.items():
-            if np.shape(given) != (leaves.get(name),):
-                raise QueryError(
-                    f"weights of {name[:40]} must be one for each leaf of an attribute of this release",
-                    f"It has {', '.join(list(leaves)[:20])}.",
-                )
+        for name in weights:
+            if name not in leaves:
+                known = f"It has {', '.join(list(leaves)[:20])}."
+                raise QueryError(f"weights of {str(name)[:40]} must be of an attribute of this release", known)
+        return {name: _finite(name, given, leaves[name]) for name, given in weights.items()}
+
+
+def _finite(name: str, given: ArrayLike, leaves: int) -> Floats:
+    """Read the weights of one attribute. Truth values are weights, too: 0 and 1."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.empty((0, 0), object)
+    if found.dtype.kind not in "biuf" or found.shape != (leaves,) or not np.isfinite(found).all():
+        told = f" ({len(found):,} numbers)" if found.dtype.kind in "biufc" and found.ndim == 1 else ""
+        raise QueryError(
+            f"weights of {name[:40]}{told} must be {leaves:,} finite numbers, one for each leaf",
+            "Give 1 for a leaf that is meant and 0 for others.",
+        )
+    return found.astype(np.float64)

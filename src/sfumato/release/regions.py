@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.attributes import Categorical, Numeric, label_leaves
@@ -38,6 +39,19 @@ class Sides:
     def label(self, column: Categorical | Numeric, lo: int, hi: int) -> str:
         """Name the leaves of a range."""
         return label_leaves(column, self.order[lo:hi].tolist())
+
+    def labels(self, column: Categorical | Numeric, ranges: Indices) -> pa.Array:
+        """Name the leaves of each of many ranges, few of which are different: every name is made once.
+
+        >>> column = Numeric(kind="numeric", lower=0, upper=9)
+        >>> sides = Sides(np.array([[0, 10]]), np.zeros_like, np.arange(10))
+        >>> sides.labels(column, np.array([[0, 4], [4, 10], [0, 4]])).to_pylist()
+        ['[0, 4)', '[4, 10)', '[0, 4)']
+        """
+        distinct = _sides(ranges, len(self.order))
+        names = [self.label(column, lo, hi) for lo, hi in distinct.ranges.tolist()]
+        numbers = pa.array(distinct.number(np.arange(len(ranges))), pa.int32())
+        return pa.DictionaryArray.from_arrays(numbers, pa.array(names, pa.string())).cast(pa.string())
 
 
 def sides_of(partition: Regions, attribute: int) -> Sides:

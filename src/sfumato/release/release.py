@@ -18,20 +18,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.attributes import Identifier
-from sfumato.boxes import Boxes, Regions
+from sfumato.boxes import Regions
 from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError
 from sfumato.exact import read_whole
 from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
-from sfumato.partition import Grid
 from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
 from sfumato.release.answers import Answers, Estimate
-from sfumato.release.box_answers import BoxEstimates
 from sfumato.release.cell_columns import CellColumn, cell_columns, cell_table, refuse_too_many
-from sfumato.release.cells import Axis, cell_estimates
+from sfumato.release.cells import cell_estimates
 from sfumato.release.coclusters import CoclusterEstimates
 from sfumato.release.estimates import Estimates
+from sfumato.release.estimating import estimates_of
 from sfumato.release.folder import Contents, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
 from sfumato.release.people import people_of
@@ -89,11 +88,14 @@ class Release:
     @cached_property
     def estimates(self) -> Estimates:
         """The best estimate of every region's counts from everything that was bought."""
-        if self.histogram is not None and isinstance(self.partition, Grid):
-            return CoclusterEstimates(self.partition, self.counts, self.histogram)
-        if isinstance(self.partition, Boxes):
-            return BoxEstimates(self.partition, self.counts.counts, self.manifest.sampling)
-        return Estimates.of(self.partition, self.counts, self.earlier, self.consistency)
+        return estimates_of(
+            self.partition,
+            self.counts,
+            earlier=self.earlier,
+            consistency=self.consistency,
+            histogram=self.histogram,
+            sampling=self.manifest.sampling,
+        )
 
     @cached_property
     def sides(self) -> list[Sides]:
@@ -118,12 +120,10 @@ class Release:
         return Questions.to(self.schema, self.sides, self._spreads, self.estimates)
 
     def count(self, condition: Condition = "") -> Estimate:
-        """Estimate how many people satisfy a condition such as `age between 30 and 40 and sex = 'Female'`."""
+        """Estimate how many people satisfy a condition such as `age between 30 and 40 and sex = 'Female'`, or a sum of
+        people weighted by weights of leaves, by attribute.
+        """
         return self._questions.ask([condition], lambda _: "")[0]
-
-    def count_weighted(self, weights: Mapping[str, NDArray[np.float64]]) -> Estimate:
-        """Estimate a count from weights of leaves, by attribute; an attribute left out is not restricted."""
-        return self.count(weights)
 
     def count_many(
         self, conditions: Sequence[Condition], place: Callable[[int], str] = "conditions[{}]: ".format
@@ -138,9 +138,7 @@ class Release:
         boxes, counts = self.estimates.covering(whole)
         names = list(self.schema.predictors)
         columns = {
-            names[at]: [
-                self.sides[at].label(self.schema.predictors[names[at]], lo, hi) for lo, hi in boxes[:, at].tolist()
-            ]
+            names[at]: self.sides[at].labels(self.schema.predictors[names[at]], boxes[:, at])
             for at in self.partition.split_attributes
         }
         return pa.table(columns | {"estimate": counts @ question.classes})
@@ -159,14 +157,10 @@ class Release:
         """
         refuse_too_many(self.schema, names)
         asked = [at for at, name in enumerate(self.schema.predictors) if name in names]
-        asked.sort(key=lambda at: len(self.sides[at].ranges))
-        axes = [Axis.of(self.sides[at], self._spreads[at], self.partition.regions) for at in asked]
         target = self.schema.target if self.schema.target in names else None
         counts = self.estimates.values if target else self.estimates.values.sum(axis=1, keepdims=True)
         order = [*(list(self.schema.predictors)[at] for at in asked), target or ""]
-        cells = cell_estimates(counts, axes)
-        for axis, at in enumerate(asked):
-            cells = cells.take(np.argsort(self.sides[at].order), axis=axis)
+        cells = cell_estimates(self.partition, counts, self.sides, self._leaf_spreads, asked)
         return cell_table(cells, order, columns)
 
     def classify(self, table: Any) -> NDArray[np.str_]:

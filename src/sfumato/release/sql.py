@@ -20,6 +20,7 @@ from sfumato.attributes import Identifier
 from sfumato.errors import QueryError
 from sfumato.release.cell_columns import CellColumn
 from sfumato.release.weighing import (
+    CLOCKS,
     RELEASE,
     Node,
     Weighing,
@@ -27,6 +28,7 @@ from sfumato.release.weighing import (
     named_columns,
     reads_release,
     refuse_other_relations,
+    refuse_unstable,
 )
 from sfumato.schema import Schema
 
@@ -39,6 +41,8 @@ LOCKS = {
     "enable_external_access": "false",
     "lock_configuration": "true",
 }
+AGGREGATE = "function_type = 'aggregate'"
+UNSTABLE = "stability <> 'CONSISTENT'"
 UNKNOWN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
 
 Cells = Callable[[set[str]], pa.Table]
@@ -79,8 +83,9 @@ class _Desk:
         statement = self._read(text)
         query = statement["node"]
         refuse_other_relations(query)
+        refuse_unstable(query, _functions(UNSTABLE, CLOCKS), self._attributes.keys())
         names = self._names_of_results(statement)
-        weighing = Weighing(_aggregates(), self._attributes.keys(), self._expression)
+        weighing = Weighing(_functions(AGGREGATE), self._attributes.keys(), self._expression)
         return query, names, self._text(statement | {"node": weighing.weigh(query)})
 
     def _read(self, text: str) -> Node:
@@ -182,16 +187,16 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 
 @cache
-def _aggregates() -> frozenset[str]:
-    """Ask DuckDB which functions aggregate, also those that are written in terms of others."""
+def _functions(kind: str, words: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Ask DuckDB which functions are of a kind, also those that are written in terms of others, or of some words."""
     with duckdb.connect(config=LOCKS) as connection:
         functions = connection.execute(
-            "SELECT DISTINCT function_name, function_type, macro_definition FROM duckdb_functions()"
+            f"SELECT DISTINCT function_name, {kind}, macro_definition FROM duckdb_functions()"
         ).fetchall()
-    found = {name for name, kind, _ in functions if kind == "aggregate"}
+    found = {name for name, is_one, _ in functions if is_one}
     macros = [(name, definition) for name, _, definition in functions if definition]
     while True:
-        calls = re.compile(rf"\b({'|'.join(map(re.escape, sorted(found)))})\(")
+        calls = re.compile("|".join([rf"\b{re.escape(name)}\(" for name in found] + [rf"\b{word}\b" for word in words]))
         more = {name for name, definition in macros if calls.search(definition)} - found
         if not more:
             return frozenset(found)

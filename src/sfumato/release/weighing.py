@@ -28,6 +28,9 @@ TEMPLATES = {
 """An average is null where estimates say that there is nobody to average over."""
 SYNONYMS = {"countif": "count_if", "mean": "avg"}
 
+CLOCKS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
+"""What SQL calls without brackets."""
+
 QUERIES = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE"}
 RELATIONS = {"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "EXPRESSION_LIST"}
 
@@ -109,6 +112,21 @@ def refuse_other_relations(tree: Node) -> None:
             path = ".".join(filter(None, (node["catalog_name"], node["schema_name"], node["table_name"])))
             if path != node["table_name"] or path.lower() not in {RELEASE, *names}:
                 raise QueryError(f"table ({path[:40]}) must be release", "Nothing else can be read, and no files.")
+
+
+def refuse_unstable(tree: Node, unstable: Set[str], columns: Set[str]) -> None:
+    """Refuse functions that give something else each time: they would be drawn for each cell, not for each person, and
+    no answer could be had again. Clocks look like columns, and are some where the release has one of that name.
+    """
+    for node in everything(tree):
+        called = node["function_name"].lower() if node.get("class") == "FUNCTION" else ""
+        column = ".".join(node["column_names"]).lower() if node.get("class") == "COLUMN_REF" else ""
+        name = called if called in unstable else column
+        if called in unstable or column in CLOCKS - columns:
+            raise QueryError(
+                f"a function ({name[:40]}) must give the same whenever and for whatever cell it is called",
+                "Write the value itself, such as date '2024-01-31'.",
+            )
 
 
 @dataclass(frozen=True)
