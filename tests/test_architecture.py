@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "sealing": PUBLIC | {"methods.base", "syntactic.base", "privacy.budget", "release"},
     "account": PUBLIC | {"counts", "methods.base", "syntactic.base", "privacy", "release", "io", "storage", "sealing"},
     "holder": PUBLIC | {"io"},
-    "evaluate": PUBLIC | {"evaluate", "release", "io"},
+    "evaluate": PUBLIC | {"evaluate", "release", "io", "storage"},
     "cli": PUBLIC
     | {"cli", "", "__version__", "METHODS", "SYNTACTIC", "holder", "account", "methods", "syntactic", "release"}
     | {"evaluate", "datasets", "storage", "io", "pictures", "privacy.budget", "privacy.ledger", "privacy.statement"},
