@@ -79,7 +79,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.axhline(value, color="0.4", linewidth=0.7, linestyle=(0, (1, 2)))
         axes.annotate(name, (1, value), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=6)
     for name, place, value in panel.stated:
-        axes.plot([place], [value], "k", marker="$○$", linestyle="none", markersize=7)
+        axes.plot([place], [value], color="0.1", marker="o", fillstyle="none", linestyle="none", markersize=9)
         axes.annotate(name, (place, value), xytext=(4, 4), textcoords="offset points", fontsize=6)
     axes.set(title=panel.title, xlabel=panel.quantity, ylabel=panel.measure)
     if panel.logarithmic[0]:
