@@ -51,9 +51,11 @@ bench-queries: $(VENV)/.dev
 bench-speed: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
 
-bench-syntactic: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'anonypy>=0.2'
-	$(BIN)/python benchmarks/syntactic.py
+# anonypy needs an older pandas, hence an environment of its own.
+bench-syntactic:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' 'anonypy>=0.2' 'pandas<3'
+	.venv-peers/bin/python benchmarks/syntactic.py
 
 bench-confidence: $(VENV)/.dev
 	$(BIN)/python benchmarks/confidence.py
@@ -62,4 +64,4 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.reference > docs/cli.md
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) .venv-peers demo
