@@ -260,6 +260,7 @@ def test_the_nearest_claim_is_within_its_cap(tmp_path: Path) -> None:
     ("record", "told"),
     [
         ("age", "must be names and values"),
+        ("age = 3 and sex = F", "separated by commas"),
         ("shoe=3", "attribute shoe is not in this release"),
         ("disease=flu", "must not tell disease"),
         ("age=99", "must lie within the declared range"),

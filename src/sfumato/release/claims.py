@@ -94,8 +94,11 @@ def _claim(release: Release, boxes: Boxes, claims: Claims, at: int) -> Claim:
 def _leaves(release: Release, record: str, promise: ConfidenceCap) -> Mapping[int, NDArray[np.bool_]]:
     """Read what is known of a person: the leaves of each quasi-identifier that are possible."""
     told = [part.partition("=") for part in record.split(",") if part.strip()]
-    if not all(sign for _, sign, _ in told):
-        raise QueryError(f"record ({record[:60]}) must be names and values", "Write for example age=34,sex=Male.")
+    if not all(sign and not ("=" in value and " and " in value) for _, sign, value in told):
+        raise QueryError(
+            f"record ({record[:60]}) must be names and values, separated by commas",
+            "Write for example age=34,sex=Male.",
+        )
     quoted = [(name.strip(), value.strip().replace("'", "''")) for name, _, value in told]
     if promise.sensitive in dict(quoted):
         raise QueryError(f"the record must not tell {promise.sensitive}, which is what is asked", "Leave it out.")
