@@ -17,6 +17,7 @@ def test_the_text_tells_every_measure_and_that_it_is_not_private(release: Path) 
     for expected in (
         *("Classification of income; LA", "BA (raw)", "linear SVM", "AUC", "benefit", "discernibility", "NCP"),
         *("precision", "Kullback-Leibler", "3-way", "small (< 1 %)", "Match Point", "also the published one"),
+        *("What using the release costs", "reading it", "answering 1,000 range counts", "peak MB"),
     ):
         assert expected in text
     assert "CANARY" not in text

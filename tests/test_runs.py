@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,12 @@ def failing(key):
     return squared(key)
 
 
+def dying(key):
+    if key["run"] == 3:
+        os._exit(9)
+    return squared(key)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_outcomes_come_in_order(tmp_path, workers):
     found = carry_out(squared, KEYS, Kept(tmp_path), workers=workers)
@@ -44,6 +52,19 @@ def test_a_failure_keeps_what_was_finished(tmp_path):
     with pytest.raises(ReleaseError, match="must succeed"):
         carry_out(failing, KEYS, Kept(tmp_path), workers=1)
     assert len(list(tmp_path.glob("*.json"))) == 3
+
+
+def test_a_process_that_dies_is_told_and_nothing_waits_for_it(tmp_path):
+    with pytest.raises(ReleaseError, match="the process of one died"):
+        carry_out(dying, KEYS, Kept(tmp_path), workers=2)
+    assert multiprocessing.active_children() == []
+
+
+def test_what_another_process_kept_meanwhile_stays(tmp_path):
+    kept = Kept(tmp_path)
+    kept.keep(KEYS[0], {"square": 1})
+    kept.keep(KEYS[0], {"square": 2})
+    assert kept.outcome(KEYS[0]) == {"square": 1}
 
 
 def test_a_spoilt_file_is_named(tmp_path):

@@ -81,10 +81,22 @@ def _text(card: Scorecard, target: str | None) -> str:
     if card.clusters:
         clusters = [(one.clusters, one.after, _percent(one.match_point)) for one in card.clusters]
         blocks.append("Clusters\n" + table(clusters, ("clusters", "after", "Match Point"), (0, 2)))
+    blocks.append(_use_text(card))
     if card.left_out:
         blocks.append("\n".join(["Left out", *(f"  {line}" for line in card.left_out)]))
     blocks.append("\n".join(["How it was measured", *(f"  {line}" for line in card.notes)]))
     return "\n\n".join(blocks)
+
+
+def _use_text(card: Scorecard) -> str:
+    rows = [
+        (
+            *(one.what, f"{one.processor_seconds:.2f}", f"{one.seconds:.2f}"),
+            "" if one.peak_megabytes is None else f"{one.peak_megabytes:.0f}",
+        )
+        for one in card.use
+    ]
+    return "What using the release costs\n" + table(rows, ("use", "processor s", "s", "peak MB"), (1, 2, 3))
 
 
 def _lessons_text(card: Scorecard, target: str) -> str:

@@ -13,6 +13,7 @@ from sfumato import holder
 from sfumato.account import Account
 from sfumato.cli.account import account
 from sfumato.cli.cocluster import cocluster
+from sfumato.cli.compare import compare
 from sfumato.cli.data import find_data, named_only, schema_option
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.explain import explain
@@ -206,5 +207,5 @@ def json_schema(show: Show) -> None:
     show.result(Schema.model_json_schema(), text)
 
 
-for command in (cocluster, inspect, query, sql, sample, records, risk, explain, evaluate, account, taxonomy):
+for command in (cocluster, inspect, query, sql, sample, records, risk, explain, evaluate, compare, account, taxonomy):
     main.add_command(command)

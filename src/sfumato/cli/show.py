@@ -18,6 +18,10 @@ import click
 from sfumato.errors import SfumatoError
 
 REFUSED = 2
+BAR = 20
+"""So many signs long is the bar of long work."""
+LONG = 120
+"""Seconds from which on minutes are told."""
 
 
 def reporting(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,6 +81,10 @@ class Show:
         plain = {"error": {"kind": type(error).__name__, "problem": error.problem, "remedy": error.remedy}}
         click.echo(json.dumps(plain, ensure_ascii=False) if self._as_json else f"error: {error}", err=True)
 
+    def aside(self, text: str) -> None:
+        """Tell something on standard error, on a line of its own."""
+        click.echo(("\r\x1b[K" if sys.stderr.isatty() else "") + text, err=True)
+
     def progress(self, text: str) -> None:
         """Show what is being done, where a person is watching."""
         if sys.stderr.isatty():
@@ -90,6 +98,18 @@ class Show:
         finally:
             if sys.stderr.isatty():
                 click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def bar(done: int, everything: int, fresh: int, seconds: float) -> str:
+    """Show how far long work is; the finished part that was done just now tells how long the rest will take.
+
+    >>> bar(3, 12, 2, 20.0)
+    '[#####...............] 3 of 12 runs, about 90 s left'
+    """
+    filled = BAR * done // max(everything, 1)
+    left = (everything - done) * seconds / fresh if fresh else None
+    guess = "" if left is None else f", about {left:.0f} s left" if left < LONG else f", about {left / 60:.0f} min left"
+    return f"[{'#' * filled}{'.' * (BAR - filled)}] {done} of {everything} runs{guess}"
 
 
 def table(rows: Sequence[Sequence[Any]], header: Sequence[str], right: Sequence[int] = ()) -> str:

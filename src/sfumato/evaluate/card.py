@@ -6,7 +6,7 @@ It reads the raw table, so what it says is not private: it is for the holder, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sfumato.boxes import Boxes
@@ -16,9 +16,10 @@ from sfumato.evaluate.clusters import MOST_CLUSTERED, Match, matches
 from sfumato.evaluate.information import certainty_penalty_of, discernibility_of, precision_of, sizes_of
 from sfumato.evaluate.lessons import Lesson, Trial, lessons, lot, most_learnt
 from sfumato.evaluate.marginals import MarginalDistance, marginal_distances
-from sfumato.evaluate.queries import FLOOR, QueryErrors, errors_by_size, random_queries
+from sfumato.evaluate.queries import FLOOR, QueryErrors, RangeQuery, errors_by_size, random_queries
 from sfumato.evaluate.splits import Protocol, splits
 from sfumato.evaluate.threads import one_thread
+from sfumato.evaluate.use import Use, costs_of_use
 from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.release.release import Release
@@ -42,6 +43,8 @@ class Scorecard:
     marginals: tuple[MarginalDistance, ...]
     queries: tuple[QueryErrors, ...]
     clusters: tuple[Match, ...]
+    use: tuple[Use, ...] = field(compare=False)
+    """what it costs to use the release, on this machine and today"""
     notes: tuple[str, ...]
     """how it was measured"""
     left_out: tuple[str, ...]
@@ -96,6 +99,8 @@ def scorecard(
         fidelity = [] if given.nobody else marginal_distances(release.schema, given.table, given.drawn, seed)
         watch("clustering")
         clustered = [] if "Clusters" in excuses else _clusters(given)
+        watch("using the release")
+        use = costs_of_use(release, [one.weights(release.schema) for one in _asked(given)], seed)
     return Scorecard(
         release=repr(release),
         rows=coded.rows,
@@ -105,6 +110,7 @@ def scorecard(
         marginals=tuple(fidelity),
         queries=tuple(queries),
         clusters=tuple(clustered),
+        use=tuple(use),
         notes=(*_notes_on_trials(trials, tested, protocol, seed), *_notes(given, coded)),
         left_out=tuple(f"{what}: {why}." for what, why in excuses.items()),
     )
@@ -162,8 +168,11 @@ def _information(given: _Reference) -> dict[str, float]:
 
 
 def _queries(given: _Reference) -> list[QueryErrors]:
-    asked = random_queries(given.release.schema, QUERIES, given.seed)
-    return errors_by_size(given.release, asked, given.table, given.rows)
+    return errors_by_size(given.release, _asked(given), given.table, given.rows)
+
+
+def _asked(given: _Reference) -> list[RangeQuery]:
+    return random_queries(given.release.schema, QUERIES, given.seed)
 
 
 def _clusters(given: _Reference) -> list[Match]:
@@ -194,6 +203,7 @@ def _notes(given: _Reference, coded: Coded) -> list[str]:
         "the marginal, was added to the drawn ones. City-block is twice total variation.",
         f"{QUERIES:,} random range counts (seed {given.seed}) on 2 to 4 attributes each; errors are relative to the "
         f"truth, or to {FLOOR:.1%} of the rows if that is more.",
+        "Time and memory are of using the release, on one thread; memory is what was added at the peak.",
     ]
     if isinstance(given.release.partition, Boxes):
         notes.append("Discernibility, NCP and precision are of the published records; suppressed ones have no group.")

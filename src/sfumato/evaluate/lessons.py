@@ -80,9 +80,9 @@ def lessons(release: Release, drawn: Codes, trials: Sequence[Trial], seed: int =
     lower = _mean([majority_accuracy(trial.train, trial.test, target) for trial in trials])
     found = []
     for learner in LEARNERS:
-        raw = [_graded(teach(learner, schema, lot(trial.train, most, seed)), schema, trial.test) for trial in trials]
+        raw = [graded(teach(learner, schema, lot(trial.train, most, seed)), schema, trial.test) for trial in trials]
         pupil = teach(learner, schema, drawn)
-        released = [_graded(pupil, schema, trial.test) for trial in trials]
+        released = [graded(pupil, schema, trial.test) for trial in trials]
         (ba, auc_raw), (ca, auc) = np.mean(raw, axis=0).tolist(), np.mean(released, axis=0).tolist()
         found.append(Lesson(learner, "drawn records", ba, lower, ca, auc_raw, auc))
     if isinstance(release.partition, Boxes):
@@ -100,7 +100,8 @@ def _lessons_of_groups(release: Release, trials: Sequence[Trial], tree: Lesson) 
     ]
 
 
-def _graded(pupil: Taught, schema: Schema, test: Codes) -> tuple[float, float]:
+def graded(pupil: Taught, schema: Schema, test: Codes) -> tuple[float, float]:
+    """Give the share of test rows that a learner classifies rightly, and the area under its ROC curve."""
     truth = np.asarray(test[str(schema.target)])
     return float((pupil.predict(test) == truth).mean()), area(truth, pupil.scores(test))
 

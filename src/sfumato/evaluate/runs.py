@@ -10,8 +10,11 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ Work = Callable[[Key], Outcome]
 """What a run does, a function of a module, since other processes must find it."""
 Watch = Callable[[int, int], None]
 """Told how many runs are finished, of how many."""
+PATIENCE = 10
+"""So many seconds are given to a process to be gone."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +56,12 @@ class Kept:
     def keep(self, key: Key, outcome: Outcome) -> None:
         """Keep what came of a run; one that was kept meanwhile stays."""
         path = self._path(key)
-        if not path.exists():
+        try:
             with staged_file(path) as staging:
                 staging.write_text(json.dumps({"key": key, "outcome": outcome}, ensure_ascii=False), "utf-8")
+        except ReleaseError:
+            if not path.exists():
+                raise
 
     def _path(self, key: Key) -> Path:
         return self.folder / f"{hashlib.sha256(_text(key).encode()).hexdigest()[:24]}.json"
@@ -81,14 +89,39 @@ def _outcomes(work: Work, keys: Sequence[Key], workers: int) -> Iterator[tuple[K
             yield key, _alone(work, key)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(keys)), mp_context=context) as pool:
+    others = {child.pid for child in multiprocessing.active_children()}
+    pool = ProcessPoolExecutor(min(workers, len(keys)), mp_context=context, initializer=_serve)
+    try:
         waiting: dict[Future[Outcome], Key] = {pool.submit(_alone, work, key): key for key in keys}
-        try:
-            while waiting:
-                for finished in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    yield waiting.pop(finished), finished.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        while waiting:
+            for finished in wait(waiting, return_when=FIRST_COMPLETED).done:
+                yield waiting.pop(finished), finished.result()
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise ReleaseError(
+            "a run must come to its end, and the process of one died, perhaps for want of memory",
+            "Start again, with fewer workers: finished runs are kept.",
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        ours = [child for child in multiprocessing.active_children() if child.pid not in others]
+        for child in ours:
+            child.terminate()
+        for child in ours:
+            child.join(PATIENCE)
+
+
+def _serve() -> None:
+    """Leave the end to the parent: an interrupt is for it alone, and a process that has lost it must not stay."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _alone(work: Work, key: Key) -> Outcome:

@@ -51,6 +51,7 @@ def splits(protocol: Protocol, rows: int, seed: int = 0) -> list[Split]:
         raise TableError(f"protocol ({protocol}) must be one of {', '.join(get_args(Protocol))}", "Choose one of them.")
     if rows < FEWEST_ROWS[protocol]:
         raise TableError(
-            f"a table must have {FEWEST_ROWS[protocol]} rows or more to be split by {protocol}", "Give a test set."
+            f"a table must have {FEWEST_ROWS[protocol]} rows or more to be split by {protocol}",
+            "Give more rows, or a test set where one can be given.",
         )
     return PROTOCOLS[protocol](rows, seed)

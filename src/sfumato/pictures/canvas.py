@@ -28,13 +28,20 @@ def refuse_undrawable(out: str | Path) -> None:
     """Refuse a file name of another kind, and to draw without the library."""
     if not str(out).lower().endswith(SUFFIXES):
         raise ReleaseError(f"out ({str(out)[:200]}) must end in .png or .svg", "Name the file accordingly.")
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
+    if not can_draw():
         raise ReleaseError(
             "pictures must have matplotlib to be drawn, and it is not installed",
             "Run pip install 'sfumato[pictures]', or leave --out away.",
-        ) from None
+        )
+
+
+def can_draw() -> bool:
+    """Tell whether the library is installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def write_picture(out: str | Path, draw: Callable[[], Any]) -> None:

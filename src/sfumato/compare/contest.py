@@ -1,0 +1,163 @@
+"""Who is compared on which table: a list of runs, each known by all that decides its outcome, and who is left out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.account import refuse_unconfirmed
+from sfumato.attributes import Identifier
+from sfumato.compare.measures import Group
+from sfumato.errors import MethodError, SfumatoError, TableError
+from sfumato.evaluate.splits import Protocol, splits
+from sfumato.io.encode import Coded, encode, refuse_misfits
+from sfumato.io.tables import open_table
+from sfumato.methods import Method
+from sfumato.methods.parameters import plain_parameters
+from sfumato.schema import Schema
+from sfumato.syntactic import SyntacticMethod
+
+MOST_RUNS = 10_000
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A method with its parameters, and what the holder calls it."""
+
+    label: str
+    method: Method | SyntacticMethod
+
+    def refusal(self, schema: Schema, epsilons: Sequence[Fraction]) -> str | None:
+        """Tell why the method cannot publish such a table, or not so that others can be held against it."""
+        try:
+            if not isinstance(self.method, SyntacticMethod):
+                for epsilon in epsilons:
+                    self.method.plan(schema, epsilon)
+                return None
+            narrowed = self.method.narrowed(schema)
+            self.method.promise(narrowed)
+        except SfumatoError as error:
+            return error.problem
+        if narrowed.target != schema.target:
+            return f"it publishes {narrowed.target} in place of the class; make it the class of all with --target"
+        if set(narrowed.attributes) != set(_read(schema)):
+            return f"it publishes {', '.join(narrowed.attributes)} only; compare these with --attributes"
+        return None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: a method at an epsilon, if it has one; or, without a method, what the raw rows teach."""
+
+    label: str | None
+    epsilon: Fraction | None
+    number: int
+    key: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """A table, and how it is published and measured."""
+
+    table: Any
+    schema: Schema
+    contestants: tuple[Contestant, ...]
+    """without those that are left out"""
+    epsilons: tuple[Fraction, ...]
+    number: int
+    """how often each is run"""
+    protocol: Protocol
+    groups: tuple[Group, ...]
+    digest: str
+    """of the rows as the schema reads them"""
+    left_out: tuple[str, ...]
+
+    def runs(self) -> list[Run]:
+        """Give all runs, the first of everyone before the second of anyone."""
+        return [run for number in range(self.number) for run in self._runs(number)]
+
+    def _runs(self, number: int) -> Iterator[Run]:
+        if self.schema.target is not None and {"classification", "learners"} & set(self.groups):
+            taught = [group for group in self.groups if group in ("classification", "learners")]
+            yield Run(None, None, number, self._key(number) | {"what": "raw data", "measures": taught})
+        for one in self.contestants:
+            parameters = dict(plain_parameters(one.method))
+            key = self._key(number) | {"what": one.method.name, "parameters": parameters, "measures": [*self.groups]}
+            for epsilon in [None] if isinstance(one.method, SyntacticMethod) else self.epsilons:
+                yield Run(one.label, epsilon, number, key | {"epsilon": None if epsilon is None else str(epsilon)})
+
+    def _key(self, number: int) -> dict[str, Any]:
+        return {
+            "sfumato": version("sfumato"),
+            "table": self.digest,
+            "schema": self.schema.digest,
+            "attributes": _read(self.schema),
+            "target": self.schema.target,
+            "protocol": self.protocol,
+            "run": number,
+        }
+
+
+def open_contest(
+    table: Any,
+    schema: Schema,
+    contestants: Sequence[Contestant],
+    epsilons: Sequence[Fraction],
+    *,
+    runs: int,
+    protocol: Protocol = "2/3",
+    groups: Sequence[Group],
+) -> Contest:
+    """Look at the table (a path or a frame) and at who can publish it; refuse what nobody could be compared by."""
+    refuse_unconfirmed(schema)
+    _refuse_uncountable(schema, contestants, runs)
+    coded = encode(open_table(table), schema)
+    refuse_misfits(coded)
+    if not coded.rows:
+        raise TableError("a table must have rows for methods to be compared on", "Give another table.")
+    splits(protocol, coded.rows)
+    refusals = {one.label: one.refusal(schema, epsilons) for one in contestants}
+    left_out = [f"{label}: {why}." for label, why in refusals.items() if why is not None]
+    taking_part = tuple(one for one in contestants if refusals[one.label] is None)
+    if not taking_part:
+        raise MethodError(f"a method must be able to publish this table, and none is: {left_out[0]}", "Name another.")
+    if schema.target is None and {"classification", "learners"} & set(groups):
+        left_out.append("Classification: the table has no class attribute; choose one with --target.")
+    return Contest(
+        *(table, schema, taking_part, tuple(dict.fromkeys(epsilons)), runs, protocol, tuple(groups)),
+        *(digest_of(coded), tuple(left_out)),
+    )
+
+
+def digest_of(coded: Coded) -> str:
+    """Give a fingerprint of coded rows: of all that a schema lets be seen of a table."""
+    digest = hashlib.sha256()
+    for name, column in coded.columns.items():
+        codes: NDArray[Any] = np.ascontiguousarray(column)
+        digest.update(f"{name!r} {codes.dtype} {len(codes)}\n".encode())
+        digest.update(codes.data)
+    return digest.hexdigest()
+
+
+def _read(schema: Schema) -> list[str]:
+    return [name for name, column in schema.attributes.items() if not isinstance(column, Identifier)]
+
+
+def _refuse_uncountable(schema: Schema, contestants: Sequence[Contestant], runs: int) -> None:
+    if not 1 <= runs <= MOST_RUNS:
+        raise MethodError(f"runs ({runs}) must be a whole number from 1 to {MOST_RUNS:,}", "Ten are usual.")
+    if not contestants:
+        raise MethodError("methods must name one or more", "Write for example diffgen,diffmulti.")
+    labels = [one.label for one in contestants]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise MethodError(f"methods ({label[:80]}) must be named once", "Leave the second out.")
+    if not schema.predictors:
+        raise TableError("a table must have an attribute beside the class to be compared on", "Name more attributes.")

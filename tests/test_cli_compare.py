@@ -1,0 +1,193 @@
+"""Comparing methods on the command line: files, refusals, and what survives whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from command_line import SCHEMA, done, done_json, people, refused, write
+from sfumato.cli.contestants import read_contestants
+from sfumato.cli.show import bar
+from sfumato.errors import MethodError
+
+QUICK = ("--methods", "diffgen:specializations=2,mondrian:k=10", "--epsilon", "0.5,1", "--runs", "2", "--workers", "1")
+LIGHT = (*QUICK, "--measures", "information")
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save the time that pictures take."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+@pytest.mark.usefixtures("here")
+def test_files_and_text_tell_what_was_found_and_that_it_is_not_private() -> None:
+    text = done("compare", "people.csv", *QUICK, "--measures", "classification,cost")
+    for expected in (
+        *("for the holder's eyes, not private", "no guarantee", "nothing was debited"),
+        "2 runs of each by protocol 2/3: means ± standard errors",
+        *("groups' tree", "peak MB", "±", "raw data", "most frequent class", "diffgen specializations=2"),
+        *("mondrian k=10", "8 runs in comparison/runs, 0 of them kept from before\n", "9 pictures"),
+    ):
+        assert expected in text
+    assert "CANARY" not in text
+    made = {path.name for path in Path("comparison").iterdir()}
+    assert {"runs", "results.parquet", "summary.csv", "accuracy-tree-on-groups.png", "peak-mb.png"} <= made
+    assert not any(name.startswith(".") for name in made)
+    assert not Path("people.ledger").exists()
+    assert pq.read_table("comparison/results.parquet")["value"].null_count == 0
+
+
+@pytest.mark.usefixtures("here", "undrawn")
+def test_starting_again_repeats_nothing_and_tells_what_is_there() -> None:
+    done("compare", "people.csv", *LIGHT)
+    Path("comparison/another.png").write_bytes(b"")
+    text = done("compare", "people.csv", *LIGHT, "--runs", "3", "--epsilon", "1")
+    assert "6 runs in comparison/runs, 4 of them kept from before, 2 runs of other comparisons beside them" in text
+    assert "not of this comparison: another.png" in text
+    found = done_json("compare", "people.csv", *LIGHT)
+    assert found["kept_before"] == found["runs"] == 6
+    assert "no guarantee" in found["guarantee"]
+    assert {one["method"] for one in found["summary"]} == {"diffgen specializations=2", "mondrian k=10"}
+
+
+@pytest.mark.usefixtures("here", "undrawn")
+def test_some_attributes_and_another_class() -> None:
+    few = ("--attributes", "age,sex", "--measures", "classification", "--runs", "1")
+    assert "raw data" in done("compare", "people.csv", *QUICK, *few, "--target", "job")
+    Path("people.schema.yaml").write_text(SCHEMA.replace("kind: class", "kind: categorical"))
+    told = done(
+        "compare", "people.csv", *QUICK, *few, "--methods", "laplace,diffgen", "--measures", "cost,classification"
+    )
+    assert "diffgen: " in told.partition("Left out")[2]
+    assert "Classification: the table has no class attribute" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--methods", "diffgne"), "methods (diffgne) must be one of diffgen"),
+        (("--methods", "diffgen,"), "methods () must be one of"),
+        (("--methods", "mondrian"), "Write for example mondrian:k=10."),
+        (("--methods", "mondrian:k"), "option (k) of mondrian must be written as name=value"),
+        (("--methods", "mondrian:k=1"), "k (1) must be a whole number"),
+        (("--methods", "diffgen:k=3"), "option --k must belong to the method"),
+        (("--methods", "diffgen,diffgen"), "methods (diffgen) must be named once"),
+        (("--epsilon", "much"), "epsilon (much) must be a number"),
+        (("--epsilon", "1,0"), "epsilon (0) must be greater than 0"),
+        (("--runs", "0"), "Invalid value for '--runs'"),
+        (("--protocol", "1/2"), "Invalid value for '--protocol'"),
+        (("--measures", "beauty"), "measures (beauty) must be one of all, classification"),
+        (("--attributes", "shoe"), "attribute (shoe) must be one of the schema"),
+        (("--out", "people.csv"), "out (people.csv) must be a folder"),
+        (("--out", "people.csv/there"), "out (people.csv/there) must be a folder that can be written"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_wrong_words_are_refused(options, told) -> None:
+    assert told in refused("compare", "people.csv", *LIGHT, *options)
+
+
+def test_a_table_without_rows_or_that_does_not_fit_is_refused(here: Path) -> None:
+    write(people(0), here / "people.csv")
+    assert "must have rows" in refused("compare", "people.csv", *LIGHT)
+    people(20).to_pandas().assign(job="CANARY").to_csv(here / "people.csv", index=False)
+    assert "every value must fit the schema" in refused("compare", "people.csv", *LIGHT)
+
+
+@pytest.mark.usefixtures("here", "undrawn")
+def test_without_matplotlib_there_are_results_and_a_hint() -> None:
+    assert "no pictures: pip install 'sfumato[pictures]'" in done("compare", "people.csv", *LIGHT)
+    assert Path("comparison/results.parquet").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_without_scikit_learn_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sfumato.compare.results", None)
+    assert "pip install 'sfumato[evaluate]'" in refused("compare", "people.csv", *LIGHT)
+
+
+def test_methods_are_read_with_their_options() -> None:
+    read = read_contestants("diffgen, mondrian:k=10:quasi=age,sex,diffmulti:specializations=5:as-published")
+    assert [one.label for one in read] == [
+        *("diffgen", "mondrian k=10 quasi=age,sex", "diffmulti specializations=5 as-published")
+    ]
+    assert read[1].method.parameters["quasi"] == ["age", "sex"]
+    assert read[2].method.parameters["schedule"] != "adaptive"
+    with pytest.raises(MethodError, match="as-published must go with"):
+        read_contestants("mondrian:k=10:as-published")
+
+
+def test_the_bar_guesses_by_what_was_done_just_now() -> None:
+    assert bar(0, 8, 0, 0.0) == "[....................] 0 of 8 runs"
+    assert bar(4, 8, 1, 60.0) == "[##########..........] 4 of 8 runs, about 4 min left"
+    assert bar(8, 8, 8, 60.0) == "[####################] 8 of 8 runs, about 0 s left"
+
+
+LONG = ("--methods", "laplace,mondrian:k=10", "--attributes", "sex,job", "--epsilon", "1", "--runs", "60")
+
+
+def started(*more: object) -> subprocess.Popen[str]:
+    """Start a comparison in a session of its own, and wait until it has finished some more runs."""
+    before = len(kept())
+    command = [sys.executable, "-c", "from sfumato.cli import main; main()", "compare", "people.csv", *LONG, *more]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    until(lambda: len(kept()) >= before + 3 or process.poll() is not None)
+    assert process.poll() is None
+    return process
+
+
+def until(happened) -> None:
+    for _ in range(3600):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it must happen within minutes")
+
+
+def kept() -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in Path("comparison/runs").glob("*.json")}
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+@pytest.mark.usefixtures("here", "undrawn")
+def test_whoever_kills_it_loses_only_what_was_under_way() -> None:
+    process = started("--workers", "2")
+    workers = children(process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    until(lambda: not any(alive(pid) for pid in workers))
+    before = kept()
+    assert len(workers) >= 2
+    assert 3 <= len(before) < 180
+
+    process = started("--workers", "2")
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "runs are kept in comparison; start again to go on." in told
+    assert "Traceback" not in told
+    assert before.items() <= kept().items()
+    left = kept()
+    found = done_json("compare", "people.csv", *LONG, "--runs", "2", "--workers", "1")
+    assert 3 <= found["kept_before"] <= found["runs"] == 6
+    assert left.items() <= kept().items()
