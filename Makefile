@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[pictures]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
@@ -26,6 +26,9 @@ demo: $(VENV)/.base
 	$(BIN)/sfumato query demo/release "age between 30 and 40 and sex = 'Female'"
 	$(BIN)/sfumato query demo/release "marital_status = 'Married' and income = '>50K'"
 	$(BIN)/sfumato query demo/release "education_num >= 13 and hours_per_week > 40"
+	@echo
+	@echo "One page about all of it, to open in a browser"
+	$(BIN)/sfumato report demo/release --out demo/report.html
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks

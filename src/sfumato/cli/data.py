@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from sfumato import datasets
-from sfumato.errors import TableError
-from sfumato.schema import Schema
+from sfumato.attributes import Categorical
+from sfumato.errors import ReleaseError, TableError
+from sfumato.schema import Column, Schema
 
 schema_option = click.option(
     "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
@@ -54,3 +55,21 @@ def find_data(data: str, schema_path: str | None = None) -> DataSource:
 def named_only(schema: Schema, names: str | None) -> Schema:
     """Keep the attributes that were named, separated by commas; all if none were."""
     return schema if names is None else schema.only([name.strip() for name in names.split(",")])
+
+
+def refuse_other_schema(schema: Schema, source: DataSource) -> None:
+    """Refuse a table whose own schema, where there is one, describes an attribute otherwise than a release's does."""
+    if source.bundled is None and not source.schema_path.exists():
+        return
+    declared = {name: _as_attribute(column) for name, column in source.schema().attributes.items()}
+    for name, column in schema.attributes.items():
+        if declared.get(name) != _as_attribute(column):
+            raise ReleaseError(
+                f"the release must be of the schema of the data, which declares {name} otherwise or not at all",
+                "Evaluate with the table that was published.",
+            )
+
+
+def _as_attribute(column: Column) -> Column:
+    """See the class as an attribute like others: any can be made the class of a release."""
+    return column.model_copy(update={"kind": "categorical"}) if isinstance(column, Categorical) else column

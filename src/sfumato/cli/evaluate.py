@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.attributes import Categorical
-from sfumato.cli.data import DataSource, find_data
+from sfumato.cli.data import find_data, refuse_other_schema
 from sfumato.cli.recipients import release_argument
 from sfumato.cli.show import Show, reporting, table
-from sfumato.errors import MethodError, ReleaseError
+from sfumato.errors import MethodError
 from sfumato.release.release import Release
-from sfumato.schema import Column
 
 if TYPE_CHECKING:
     from sfumato.evaluate import Scorecard
@@ -31,37 +30,25 @@ PROTOCOLS = ("2/3", "4/5", "80/20", "10-fold")
 def evaluate(release: str, data: str, test: str | None, protocol: Any, show: Show) -> None:
     """Tell what a release of DATA is worth: what can be learnt from it, how near it is. For the holder's eyes."""
     opened, source = Release.load(release), find_data(data)
-    _refuse_other_schema(opened, source)
+    refuse_other_schema(opened.schema, source)
     if test is not None and protocol is not None:
         raise MethodError("protocol must come without a test set", "Leave one of them out.")
-    try:
-        from sfumato.evaluate import scorecard
-    except ImportError:
-        raise MethodError(
-            "evaluate must have scikit-learn", "Install it with pip install 'sfumato[evaluate]'."
-        ) from None
+    scorecard = find_scorecard("evaluate")
     tested = None if test is None else find_data(test).table
     with show.working() as watch:
         card = scorecard(opened, source.table, tested, protocol=protocol or "2/3", watch=watch)
     show.result(card.plain(), _text(card, opened.schema.target))
 
 
-def _refuse_other_schema(release: Release, source: DataSource) -> None:
-    """Refuse a table whose own schema, where there is one, describes an attribute otherwise than the release does."""
-    if source.bundled is None and not source.schema_path.exists():
-        return
-    declared = {name: _as_attribute(column) for name, column in source.schema().attributes.items()}
-    for name, column in release.schema.attributes.items():
-        if declared.get(name) != _as_attribute(column):
-            raise ReleaseError(
-                f"the release must be of the schema of the data, which declares {name} otherwise or not at all",
-                "Evaluate with the table that was published.",
-            )
-
-
-def _as_attribute(column: Column) -> Column:
-    """See the class as an attribute like others: any can be made the class of a release."""
-    return column.model_copy(update={"kind": "categorical"}) if isinstance(column, Categorical) else column
+def find_scorecard(command: str) -> Callable[..., Scorecard]:
+    """Give the function that measures, or tell how a command gets what it needs."""
+    try:
+        from sfumato.evaluate import scorecard
+    except ImportError:
+        raise MethodError(
+            f"{command} must have scikit-learn", "Install it with pip install 'sfumato[evaluate]'."
+        ) from None
+    return scorecard
 
 
 def _text(card: Scorecard, target: str | None) -> str:

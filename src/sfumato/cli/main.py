@@ -21,6 +21,7 @@ from sfumato.cli.methods import EVERY, make_method, method_options
 from sfumato.cli.plans import plan_shown, refuse_unfit_options
 from sfumato.cli.query import query
 from sfumato.cli.recipients import inspect, records, sample, sql
+from sfumato.cli.report import report
 from sfumato.cli.risk import risk
 from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy
@@ -207,5 +208,19 @@ def json_schema(show: Show) -> None:
     show.result(Schema.model_json_schema(), text)
 
 
-for command in (cocluster, inspect, query, sql, sample, records, risk, explain, evaluate, compare, account, taxonomy):
+for command in (
+    cocluster,
+    inspect,
+    query,
+    sql,
+    sample,
+    records,
+    risk,
+    explain,
+    evaluate,
+    compare,
+    report,
+    account,
+    taxonomy,
+):
     main.add_command(command)

@@ -1,0 +1,336 @@
+"""The page about a release: what it says of every method, that nothing in it runs or fetches, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_line import HEADER, SCHEMA, done, done_json, people, publish, refused, write
+from handmade import BOXES, handmade_tree, release_of, release_over
+from pages import Page, problems_of
+from sfumato import Account, DiffGen, Release, Schema
+from sfumato.conditions import read_condition
+from sfumato.pictures.inline import picture
+from sfumato.privacy.noisy import Margin
+from sfumato.release.answers import Z95
+from sfumato.report import report
+from sfumato.report.asking import together
+from sfumato.report.bins import bins_of, every_bins
+from sfumato.report.html import Html, tag
+from sfumato.report.intervals import half_widths
+from sfumato.report.loading import snippets
+from sfumato.report.pairs import strongest_pairs
+from sfumato.report.questions import questions_to
+from test_cli_confidence import GIVEN, STATISTICS
+
+DP = ["publish", "people.csv", "--epsilon", "1", "--out", "out"]
+METHODS = {
+    "diffgen": [*DP, "--specializations", "3"],
+    "cdiffgen": [*DP, "--method", "cdiffgen", "--specializations", "3"],
+    "diffmulti": [*DP, "--method", "diffmulti"],
+    "dpcocgen": [*DP, "--method", "dpcocgen", "--attributes", "age,job,income"],
+    "laplace": [*DP, "--method", "laplace", "--attributes", "sex,job,income"],
+    "mondrian": ["publish", "people.csv", "--method", "mondrian", "--k", "5", "--diversity", "2", "--out", "out"],
+    "tds": ["publish", "people.csv", "--method", "tds", "--k", "5", "--out", "out"],
+    "confidence": GIVEN,
+}
+SHAPES = dict.fromkeys(METHODS, "The tree of cuts") | {
+    **dict.fromkeys(("diffgen", "dpcocgen", "laplace"), "The grid"),
+    "confidence": "The groups",
+}
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+QUOTED = "\"'; DROP TABLE people; --"
+
+
+def page_of(*arguments: object) -> str:
+    """Run the command, and give the page."""
+    done("report", *arguments, "--out", "page.html")
+    return Path("page.html").read_text()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_its_page(method: str) -> None:
+    Path("people.schema.yaml").write_text(SCHEMA.replace("budget: 4\n", ""))
+    Path("public.csv").write_text(STATISTICS)
+    done(*METHODS[method])
+    source = page_of("out")
+    assert problems_of(source) == []
+    page, release = Page(source), Release.load("out")
+    for expected in (
+        *(method, release.manifest.digest, release.manifest.publication, SHAPES[method], "The promise", "The ledger"),
+        *(
+            "What it holds",
+            "What to expect of queries",
+            "How to load it",
+            "records.parquet",
+            "pandas",
+            "Polars",
+            "DuckDB",
+        ),
+    ):
+        assert expected in page.text
+    for name in release.manifest.files:
+        assert name in page.text
+    if release.manifest.promise is None:
+        assert "exp(ε) = 2.72" in page.text
+        assert "tables that differ by adding or removing one record" in page.text
+    else:
+        assert "NOT differentially private" in page.text
+        assert "Against whom" in page.text
+    assert "For the holder only" not in page.text
+    assert "CANARY" not in source
+    assert page.tags.count("svg") > 4
+    assert {name for name, _ in page.attributes} >= {"role", "aria-label"}
+
+
+@pytest.mark.usefixtures("here")
+def test_what_each_promise_says() -> None:
+    Path("people.schema.yaml").write_text(SCHEMA.replace("budget: 4\n", ""))
+    Path("public.csv").write_text(STATISTICS)
+    done(*METHODS["mondrian"])
+    text = Page(page_of("out")).text
+    assert "k = 5, l = 2" in text
+    assert "someone known to be in the table is found" in text
+    Path("page.html").unlink()
+    done(*GIVEN[:-1], "capped")
+    text = Page(page_of("capped")).text
+    assert "The statistics were public before" in text
+    assert "Nearest to its cap" in text
+
+
+def test_the_lifetime_budget_and_a_warning_are_told(release: Path) -> None:
+    text = Page(page_of(release)).text
+    assert "The dashed line is the table's lifetime budget, ε = 4" in text
+    assert "Warning" not in text
+    Path("page.html").unlink()
+    done(*publish("--unsafe-seed", 1))
+    assert "Warning. This release carries no guarantee" in Page(page_of("out")).text
+
+
+def test_the_same_release_gives_the_same_page(release: Path) -> None:
+    opened = Release.load(release)
+    assert report(opened, "release") == report(opened, "release")
+
+
+def test_the_holders_page_says_that_it_is_the_holders(release: Path) -> None:
+    assert done_json("report", release, "--with", "people.csv") == {
+        "out": str(release) + ".html", "public": False, "digest": Release.load(release).manifest.digest,
+    }  # fmt: skip
+    source = Path("release.html").read_text()
+    assert problems_of(source) == []
+    text = Page(source).text
+    assert text.index("For the holder only. Not private, not to be published.") < text.index("The promise")
+    for expected in ("What it is worth", "BA (raw)", "Match Point", "the holder's own counts", "300 rows in the table"):
+        assert expected in text
+    assert "as public as the release" not in text.replace("a page that is as public as the release", "")
+    true = people()["sex"].to_pylist().count("Female")
+    assert f"{true:,}" in text
+    assert "CANARY" not in source
+
+
+def hostile_release() -> Release:
+    schema = Schema.parse(
+        {
+            "name": HOSTILE,
+            "confirmed": True,
+            "attributes": {
+                HOSTILE: {"kind": "categorical", "taxonomy": [HOSTILE + "a", QUOTED + "b", "c\u202e\x07"]},
+                QUOTED: {"kind": "numeric", "lower": 0, "upper": 40, "missing": "<script>"},
+                "]]>--><style>": {"kind": "class", "taxonomy": ["<svg/onload=alert(1)>", "no"]},
+            },
+        }
+    )
+    return release_of(schema, ((0, 1, 2, 3), (0, 20, 42)), np.arange(12) * 10)
+
+
+def test_names_that_look_like_tags_are_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = hostile_release()
+    folder = f"re'l{HOSTILE.replace('/', '')}"
+    source = report(release, folder)
+    assert problems_of(source) == []
+    page = Page(source)
+    assert HOSTILE in page.text
+    assert "<svg/onload=alert(1)>" in page.text
+    assert "\u202e" not in source
+    assert "\x07" not in source
+    monkeypatch.chdir(tmp_path)
+    release.save(tmp_path / folder)
+    _run_snippets(release, folder)
+
+
+def _run_snippets(release: Release, folder: str) -> None:
+    written = snippets(release, folder)
+    for name in ("pandas", "Polars", "Sfumato"):
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            exec(written[name], {})
+        assert shown.getvalue()
+    counted = {str(value): int(number) for value, number in duckdb.sql(written["DuckDB"]).fetchall()}
+    assert sum(counted.values()) == release.records()["count"].to_numpy().sum()
+    assert written["R"].startswith("library(arrow)")
+
+
+def test_the_snippets_run(release: Path) -> None:
+    opened = Release.load(release)
+    _run_snippets(opened, "release")
+    names: dict = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(snippets(opened, "release")["pandas"], names)
+    assert isinstance(names["records"], pd.DataFrame)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *("<script>1</script>", "<p onclick='x'>a</p>", "<a href='https://b.c'>a</a>", "<p>a", "<img src=x>"),
+        *("<style>a { background: url(x.png) }</style>", "<i id='a'></i><i id='a'></i>", "<a href='#nowhere'>a</a>"),
+        "<b><i></b></i>",
+    ],
+)
+def test_problems_are_found(bad: str) -> None:
+    assert problems_of(bad)
+    assert problems_of("<p>1 &lt; 2</p>") == []
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("attributes", ["sex", "sex,job", "planet", "income", "age"])
+def test_small_releases_have_pages(attributes: str) -> None:
+    done("publish", "people.csv", "--method", "laplace", "--epsilon", "1", "--attributes", attributes, "--out", "out")
+    assert problems_of(page_of("out")) == []
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("method", ["diffgen", "cdiffgen", "diffmulti", "dpcocgen"])
+def test_a_release_of_nobody_has_a_page(method: str) -> None:
+    Path("people.csv").write_text(HEADER)
+    done(*METHODS[method])
+    assert problems_of(page_of("out")) == []
+
+
+def test_nobody_at_all_and_missing_values() -> None:
+    for counts in (np.zeros(12), np.full(12, -5), np.arange(12)):
+        assert problems_of(report(hostile_release_with(counts), "r")) == []
+    tree = release_over(handmade_tree(), [[0, 0], [-4, 0], [0, 0]])
+    assert problems_of(report(tree, "r")) == []
+
+
+def hostile_release_with(counts: np.ndarray) -> Release:
+    release = hostile_release()
+    return release_of(release.schema, release.partition.cuts, counts)
+
+
+def test_bad_input_is_refused(release: Path) -> None:
+    assert "must be a release folder" in refused("report", "people.csv")
+    assert "must be a release folder" in refused("report", ".")
+    assert "must end in .html" in refused("report", release, "--out", "page.pdf")
+    Path("page.html").mkdir()
+    assert "must not exist yet" in refused("report", release, "--out", "page.html")
+    assert "must be writable" in refused("report", release, "--out", "nowhere/page.html")
+    assert "nowhere.csv" in refused("report", release, "--with", "nowhere.csv", "--out", "a.html")
+    assert "declares name otherwise" in refused("report", release, "--with", "adult", "--out", "a.html")
+    Path("people.schema.yaml").unlink()
+    write(people().drop_columns(["sex"]), Path("other.csv"))
+    assert "lacks sex" in refused("report", release, "--with", "other.csv", "--out", "a.html")
+    assert not Path("a.html").exists()
+
+
+def test_missing_libraries_are_told(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sfumato.evaluate", None)
+    assert "pip install 'sfumato[evaluate]'" in refused("report", release, "--with", "people.csv", "--out", "a.html")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install 'sfumato[pictures]'" in refused("report", release, "--out", "a.html")
+
+
+# The parts.
+
+
+def test_bins_cover_every_leaf_once() -> None:
+    for most in (1, 2, 3, 5, 20):
+        for bins in every_bins(BOXES, most):
+            assert np.array_equal(sum(one[bins.name] for one in bins.weights()), np.ones(bins.column.leaves))
+            assert len(bins) <= max(most, 2)
+            assert len(bins.labels) == len(bins)
+            assert np.bincount(bins.of(np.arange(bins.column.leaves))).tolist() == np.diff(bins.borders).tolist()
+            if bins.numeric:
+                assert len(bins.edges) == len(bins) + 1
+
+
+def test_the_interval_of_a_spread_attribute_holds_the_noise_of_its_margin() -> None:
+    margin = np.array([50, 20, 10, 5, 5, 10])
+    narrow, wide = (
+        release_of(BOXES, None, np.array([60, 40]), {0: Margin.flat(margin, rate)})
+        for rate in (Fraction(100), Fraction(1, 10))
+    )
+    bins = bins_of("a", BOXES.predictors["a"], 6)
+    for release, least, most in ((narrow, 0, 6), (wide, 25, 40)):
+        halves = half_widths(release, bins, release.count_many(bins.weights()))
+        assert ((halves > least) & (halves < most)).all()
+
+
+def test_the_intervals_hold_the_truth(adult, adult_codes, tmp_path: Path) -> None:
+    """Of one-way counts on Adult nearly all lie within their intervals; with the noise of regions alone, few would."""
+    account = Account(tmp_path / "adult.ledger", adult.schema)
+    release = account.publish(adult.table, DiffGen(specializations=10), epsilon="1", unsafe_seed=1)
+    truth = dict(zip(adult.schema.predictors, adult_codes[0], strict=True))
+    every = [bins for bins in every_bins(adult.schema, 20) if bins.name in truth]
+    held, by_regions = [], []
+    for bins, answers in zip(every, together(release, [bins.weights() for bins in every]), strict=True):
+        off = np.abs(answers.values - np.bincount(bins.of(truth[bins.name]), minlength=len(bins)))
+        held += (off <= half_widths(release, bins, answers) + 0.5).tolist()
+        by_regions += (off <= Z95 * answers.stddevs + 0.5).tolist()
+    assert np.mean(held) > 0.88
+    assert np.mean(by_regions) < 0.5
+
+
+def test_questions_say_what_they_ask(adult) -> None:
+    release = release_of(adult.schema, None, np.array([300, 100]))
+    tree = release_over(handmade_tree(), [[9, 5], [8, 2], [40, 3]])
+    for one in (release, tree, hostile_release()):
+        written = 0
+        for asked in questions_to(one, 60, 1):
+            if asked.words is not None:
+                said = read_condition(one.schema, asked.words)
+                assert {name: weights.tolist() for name, weights in asked.weights.items()} == {
+                    name: weights.tolist() for name, weights in said.items()
+                }
+                written += 1
+            if asked.own:
+                assert one.count(asked.weights).aligned
+        assert written > 10 or one.schema.name == HOSTILE
+
+
+def test_the_strongest_pair_is_found() -> None:
+    counts = np.zeros((6, 4, 3, 2))
+    for leaf in range(6):
+        counts[leaf, :, :, leaf // 3] = 100
+    release = release_of(BOXES, tuple(tuple(range(leaves + 1)) for leaves in BOXES.shape), counts)
+    pairs = strongest_pairs(release)
+    assert set(pairs[0].names) == {"a", "class"}
+    assert pairs[0].strength > 0.9
+    assert all(pair.strength < 0.1 for pair in pairs[1:])
+
+
+def test_attributes_are_escaped() -> None:
+    assert tag("p", "&", title="\"<>'") == '<p title="&quot;&lt;&gt;&#x27;">&amp;</p>'
+    assert isinstance(tag("p"), Html)
+
+
+def test_a_picture_brings_no_colours_fonts_or_styles_of_its_own() -> None:
+    def draw(figure) -> None:
+        figure.text(0.5, 0.5, "a\x07 <b>&", rotation=90)
+        figure.add_axes((0, 0, 1, 1)).bar([0, 1], [1, 2], hatch="//")
+
+    drawn = picture((100, 50), draw, 'label "x"', "wide")
+    assert problems_of(drawn) == []
+    for alien in ("<style", "font-family", "DejaVu", "xmlns", "#01020", "<!--", "DOCTYPE"):
+        assert alien not in drawn
+    assert "a� &lt;b&gt;&amp;" in drawn
+    assert 'viewBox="0 0 100 50"' in drawn
