@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic bench-confidence docs clean
+.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic bench-confidence docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,16 +36,26 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+reproduce: $(VENV)/.dev
+	$(BIN)/sfumato reproduce all --out docs/reproduction
+
+reproduce-quick: $(VENV)/.dev
+	$(BIN)/sfumato reproduce all --quick --out reproduction
+
 bench-diffgen: $(VENV)/.dev
+	$(BIN)/sfumato reproduce diffgen
 	$(BIN)/python benchmarks/diffgen.py
 
 bench-cdiffgen: $(VENV)/.dev
+	$(BIN)/sfumato reproduce cdiffgen
 	$(BIN)/python benchmarks/cdiffgen.py
 
 bench-diffmulti: $(VENV)/.dev
+	$(BIN)/sfumato reproduce diffmulti
 	$(BIN)/python benchmarks/diffmulti.py
 
 bench-dpcocgen: $(VENV)/.dev
+	$(BIN)/sfumato reproduce dpcocgen
 	$(BIN)/python benchmarks/dpcocgen.py
 
 bench-queries: $(VENV)/.dev
@@ -61,7 +71,7 @@ bench-syntactic:
 	.venv-peers/bin/python benchmarks/syntactic.py
 
 bench-confidence: $(VENV)/.dev
-	$(BIN)/python benchmarks/confidence.py
+	$(BIN)/sfumato reproduce confidence
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.reference > docs/cli.md

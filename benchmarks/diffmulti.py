@@ -1,4 +1,4 @@
-"""DiffMulti's paper check and what our defaults make of it, on Adult: accuracy, generality, and time.
+"""DiffMulti on Adult, beyond `sfumato reproduce diffmulti`: three ways to learn from it, and time as ratios.
 
 Accuracy is given for the three ways in which recipients can learn from a release: a decision tree on its groups, a
 decision tree on synthetic records, and its own regions. Each run's split is shared by all settings.
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from functools import partial
@@ -20,21 +19,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from sklearn.tree import DecisionTreeClassifier
+import pyarrow.parquet as pq
 
-from protocol import coded, mean_of, splits
-from sfumato import Account, DiffGen, DiffMulti, Release, Schema, datasets
-from sfumato.evaluate.classification import (
-    Codes,
-    accuracy,
-    accuracy_of_regions,
-    accuracy_of_samples,
-    chance,
-    record_features,
-)
-from sfumato.evaluate.information import certainty_penalty, discernibility
+from protocol import mean_of, splits
+from sfumato import Account, DiffMulti, Release, datasets
+from sfumato.evaluate.classification import Codes, accuracy, accuracy_of_regions, accuracy_of_samples
+from sfumato.papers.generality import blown_up
+from sfumato.papers.publishing import coded
 from sfumato.release.projection import Nonnegative
-from speed import best, blow_up, histograms
+from speed import best, histograms
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 SETTINGS: dict[str, tuple[DiffMulti, Nonnegative]] = {
@@ -82,80 +75,6 @@ def classification(runs: int) -> None:
             print(f"{name:18} {epsilon:>7} {cells} {top:6.2f} {np.mean(groups):8,.0f}", flush=True)
 
 
-RPS_ROWS = 30_162
-RPS_DROPPED = ("fnlwgt", "capital_gain", "capital_loss")
-"""The paper says 11 attributes and a baseline accuracy of 82.96 %: without these three, that is what the raw data
-gives."""
-
-
-def five_fold() -> None:
-    """Print the accuracy in the setting of the comparison with RPS."""
-    adult = datasets.adult()
-    kept = {name: column for name, column in adult.schema.attributes.items() if name not in RPS_DROPPED}
-    schema = Schema(name="adult", confirmed=True, missing_values=adult.schema.missing_values, attributes=kept)
-    table = adult.table.slice(0, RPS_ROWS).select(list(kept))
-    folds = np.random.default_rng(0).permutation(RPS_ROWS) % 5
-    settings: dict[str, tuple[DiffMulti, Nonnegative]] = {
-        "paper, h = 1,000": (DiffMulti.as_published(specializations=1000), "clamp"),
-        "ours, h = 1,000": (DiffMulti(specializations=1000), "projection"),
-    }
-    rows: dict[str, list[list[float]]] = {name: [] for name in settings}
-    raw = []
-    for fold in range(5):
-        train, test = table.filter(pa.array(folds != fold)), coded(table.filter(pa.array(folds == fold)), schema)
-        raw.append(100 * raw_accuracy(schema, coded(train, schema), test))
-        for name, (method, how) in settings.items():
-            release = Account("unused.ledger", schema).publish(train, method, "1", unsafe_seed=fold)
-            rows[name].append(three_ways(release, test, how))
-    print(f"\n{RPS_ROWS:,} rows, 11 attributes, 5-fold, epsilon 1 (paper: 81.54, raw 82.96, RPS 79)")
-    print(f"  raw                {mean_of(raw)}")
-    for name, found in rows.items():
-        ways = list(zip(*found, strict=True))
-        print(f"  {name:18} " + " ".join(f"{way} {mean_of(one)}  " for way, one in zip(WAYS, ways, strict=True)))
-
-
-def raw_accuracy(schema: Schema, train: Codes, test: Codes) -> float:
-    """Give the accuracy of the same decision tree on raw records."""
-    target = str(schema.target)
-    tree = DecisionTreeClassifier(
-        criterion="entropy", ccp_alpha=chance(schema, len(train[target])), random_state=0
-    ).fit(record_features(schema, train), train[target])
-    return float((tree.predict(record_features(schema, test)) == test[target]).mean())
-
-
-Curve = tuple[Callable[[int], DiffGen | DiffMulti], tuple[int, ...]]
-FEW, MANY = (4, 8, 12, 16), (1000, 4000, 7000, 10_000)
-CURVES: dict[str, Curve] = {
-    "DiffGen, paper, max": (lambda h: DiffGen.as_published(specializations=h), FEW),
-    "DiffGen, ours": (lambda h: DiffGen(specializations=h), FEW),
-    "DiffMulti, paper, discernibility": (
-        lambda h: DiffMulti.as_published(specializations=h, score="discernibility"),
-        MANY,
-    ),
-    "DiffMulti, ours, discernibility": (lambda h: DiffMulti(specializations=h, score="discernibility"), MANY),
-    "DiffMulti, paper, ncp": (lambda h: DiffMulti.as_published(specializations=h, score="ncp"), MANY),
-    "DiffMulti, ours, ncp": (lambda h: DiffMulti(specializations=h, score="ncp"), MANY),
-}
-
-
-def generality(runs: int) -> None:
-    """Print discernibility and NCP over h, at epsilon 1 on the whole table."""
-    adult = datasets.adult()
-    rows = coded(adult.table, adult.schema)
-    columns = [rows[name] for name in adult.schema.predictors]
-    account = Account("unused.ledger", adult.schema)
-    print(f"\nHow general the groups are, epsilon 1, {runs} runs: discernibility in millions, NCP, groups")
-    for name, (make, steps) in CURVES.items():
-        for h in steps:
-            found = []
-            for run in range(runs):
-                release = account.publish(adult.table, make(h), "1", unsafe_seed=run)
-                hidden = discernibility(release.partition, columns) / 1e6
-                found.append((hidden, certainty_penalty(release.partition, columns), release.groups))
-            hidden, penalty, groups = np.mean(found, axis=0)
-            print(f"  {name:32} h = {h:6,}  {hidden:8.2f}  {penalty:6.3f}  {groups:8,.0f}", flush=True)
-
-
 TIMED: dict[str, DiffMulti] = {
     "ours": DiffMulti(specializations=100_000),
     "paper": DiffMulti.as_published(specializations=100_000),
@@ -192,7 +111,7 @@ def speed(rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for size in (adult.table.num_rows, rows):
             path = Path(folder) / f"{size}.parquet"
-            blow_up(size, path)
+            pq.write_table(blown_up(size), path)
             codes = encode_file(path)
             columns = [codes[name] for name in adult.schema.predictors]
             one_pass = best(partial(histograms, columns, codes["income"]))
@@ -209,7 +128,7 @@ def speed(rows: int) -> None:
 
 def encode_file(path: Path) -> Codes:
     """Give the codes of a Parquet file."""
-    return coded(pa.parquet.read_table(path), datasets.adult().schema)
+    return coded(pq.read_table(path), datasets.adult().schema)
 
 
 def measured(path: Path, name: str) -> tuple[float, ...]:
@@ -223,7 +142,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--only", choices=["classification", "five-fold", "generality", "speed"])
+    parser.add_argument("--only", choices=["classification", "speed"])
     parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.alone:
@@ -231,9 +150,5 @@ if __name__ == "__main__":
         sys.exit()
     if given.only in (None, "classification"):
         classification(given.runs)
-    if given.only in (None, "five-fold"):
-        five_fold()
-    if given.only in (None, "generality"):
-        generality(max(given.runs // 2, 1))
     if given.only in (None, "speed"):
         speed(given.rows)

@@ -15,10 +15,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol import coded
 from sfumato import Account, CDiffGen, DiffGen, DiffMulti, Release, datasets
 from sfumato.evaluate.queries import FLOOR, RangeQuery, random_queries
 from sfumato.methods import Method
+from sfumato.papers.publishing import coded
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 STEPS = (4, 7, 10, 13, 16)

@@ -18,32 +18,15 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import Account, DiffGen, datasets
 from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
+from sfumato.papers.generality import blown_up
 from sfumato.privacy.noise import discrete_laplace
 from sfumato.privacy.stream import SystemStream
-
-REPLACED = 0.2
-"""The chance that a copied value is replaced."""
-
-
-def blow_up(rows: int, path: Path) -> None:
-    """Write a table of so many rows to a Parquet file."""
-    table = datasets.adult().table
-    rng = np.random.default_rng(0)
-    copies = table.take(pa.array(np.arange(rows) % table.num_rows))
-    columns = []
-    for name in copies.column_names:
-        domain = table[name].unique()
-        other = domain.take(pa.array(rng.integers(0, len(domain), rows)))
-        original = (np.arange(rows) < table.num_rows) | (rng.random(rows) >= REPLACED)
-        columns.append(pa.compute.if_else(pa.array(original), copies[name].combine_chunks(), other))
-    pq.write_table(pa.table(columns, names=copies.column_names), path)
 
 
 def best(work: Callable[[], object], repeats: int = 5) -> float:
@@ -107,7 +90,7 @@ def main(rows: int) -> None:
     schema = datasets.adult().schema
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "blown-up.parquet"
-        blow_up(rows, path)
+        pq.write_table(blown_up(rows), path)
         coded = encode(open_table(path), schema).columns
         columns = [coded[name] for name in schema.predictors]
         one_pass = best(lambda: histograms(columns, coded["income"]))

@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from protocol import coded, mean_of, splits
+from protocol import mean_of, splits
 from sfumato import TDS, Account, DiffGen, DiffMulti, Mondrian, Release, datasets
 from sfumato.evaluate.classification import Codes, accuracy, accuracy_of_regions
 from sfumato.evaluate.information import certainty_penalty
 from sfumato.evaluate.queries import random_queries, relative_errors
+from sfumato.papers.publishing import coded
 
 KS = (5, 10, 60)
 MILLION = 1_000_000

@@ -76,10 +76,13 @@ MAY_IMPORT = {
     "evaluate": PUBLIC | {"evaluate", "release", "io", "storage"},
     "compare": PUBLIC
     | {"compare", "account", "methods", "syntactic", "release", "evaluate", "io", "storage", "pictures"},
+    "papers": PUBLIC
+    | {"papers", "__version__", "account", "datasets", "evaluate", "io", "methods", "pictures", "release", "storage"}
+    | {"syntactic"},
     "report": PUBLIC | {"report", "release", "pictures", "privacy.noisy", "evaluate.Scorecard"},
     "cli": PUBLIC
     | {"cli", "", "__version__", "METHODS", "SYNTACTIC", "holder", "account", "methods", "syntactic", "release"}
-    | {"compare", "evaluate", "report", "datasets", "storage", "io", "pictures"}
+    | {"compare", "evaluate", "papers", "report", "datasets", "storage", "io", "pictures"}
     | {"privacy.budget", "privacy.ledger", "privacy.statement"},
 }
 ONLY_HERE = {

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import SCHEMA, done, done_json, people, refused, write
+from sfumato.cli.bar import bar
 from sfumato.cli.contestants import read_contestants
-from sfumato.cli.show import bar
 from sfumato.errors import MethodError
 
 QUICK = ("--methods", "diffgen:specializations=2,mondrian:k=10", "--epsilon", "0.5,1", "--runs", "2", "--workers", "1")
@@ -126,9 +126,9 @@ def test_methods_are_read_with_their_options() -> None:
 
 
 def test_the_bar_guesses_by_what_was_done_just_now() -> None:
-    assert bar(0, 8, 0, 0.0) == "[....................] 0 of 8 runs"
-    assert bar(4, 8, 1, 60.0) == "[##########..........] 4 of 8 runs, about 4 min left"
-    assert bar(8, 8, 8, 60.0) == "[####################] 8 of 8 runs, about 0 s left"
+    assert bar("runs", 0, 8, 0, 0.0) == f"runs [{30 * ' '}] 0 of 8"
+    assert bar("runs", 4, 8, 1, 60.0) == f"runs [{15 * '#'}{15 * ' '}] 4 of 8, about 4 min left"
+    assert bar("runs", 8, 8, 8, 60.0) == f"runs [{30 * '#'}] 8 of 8"
 
 
 LONG = ("--methods", "laplace,mondrian:k=10", "--attributes", "sex,job", "--epsilon", "1", "--runs", "60")

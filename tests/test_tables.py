@@ -342,3 +342,8 @@ def test_failing_lazy_frame_says_nothing_of_its_rows() -> None:
 
 def test_repr_shows_names_only(write: Writer) -> None:
     assert repr(open_table(write("t.csv", f"a,b\n{CANARY},1\n"))) == "Table(columns=['a', 'b'])"
+
+
+def test_the_reader_of_files_draws_no_bar_of_its_own() -> None:
+    with tables._connect() as connection:
+        assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]

@@ -74,6 +74,20 @@ def staged_file(destination: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
+def replaced_file(destination: str | Path) -> Iterator[Path]:
+    """Give a file name to write to; it becomes the destination if the block succeeds, and what was there goes."""
+    target = Path(destination)
+    staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial{target.suffix}"
+    try:
+        yield staging
+        with _explained(target):
+            staging.replace(target)
+    finally:
+        with suppress(OSError):
+            staging.unlink(missing_ok=True)
+
+
+@contextmanager
 def _explained(target: Path) -> Iterator[None]:
     """Say in one sentence why a place cannot be written."""
     try:

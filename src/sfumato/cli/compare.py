@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sfumato.cli.bar import Counting
 from sfumato.cli.data import find_data, named_only, schema_option
 from sfumato.cli.evaluate import PROTOCOLS
 from sfumato.cli.methods import EVERY
-from sfumato.cli.show import Show, bar, reporting, table
+from sfumato.cli.show import Show, reporting, table
 from sfumato.errors import MethodError
 from sfumato.privacy.budget import epsilon_of
 from sfumato.schema import Schema
@@ -107,7 +107,7 @@ def compare(data: str, schema_path: str | None, out: str, workers: int | None, s
             protocol=options["protocol"],
             groups=groups,
         )
-        progress = _Progress(watch)
+        progress = Counting("runs", watch)
         try:
             results = carry_out_contest(contest, place, workers=workers, watch=progress)
         except KeyboardInterrupt:
@@ -125,22 +125,6 @@ def _schema(schema: Schema, attributes: str | None, target: str | None) -> Schem
     if attributes is None or chosen.target is None:
         return named_only(chosen, attributes)
     return named_only(chosen, ",".join(dict.fromkeys([*attributes.split(","), chosen.target])))
-
-
-class _Progress:
-    """How many runs are finished, with a guess at how long the others take."""
-
-    def __init__(self, watch: Callable[[str], None]) -> None:
-        """Begin to count."""
-        self._watch, self._start = watch, time.monotonic()
-        self.before, self.done, self.all = -1, 0, 0
-
-    def __call__(self, done: int, everything: int) -> None:
-        """Show how far it is; those that were kept before took no time."""
-        self.done, self.all = done, everything
-        if self.before < 0:
-            self.before, self._start = done, time.monotonic()
-        self._watch(bar(done, everything, done - self.before, time.monotonic() - self._start))
 
 
 def _drawing(results: Results) -> Callable[[Path], None] | None:
@@ -164,7 +148,7 @@ def _text(results: Results) -> str:
     return "\n\n".join(blocks)
 
 
-def _written_text(place: Path, written: list[str], progress: _Progress) -> str:
+def _written_text(place: Path, written: list[str], progress: Counting) -> str:
     """Tell what is in the folder, what others have left there among it."""
     from sfumato.compare.results import RESULTS, RUNS, SUMMARY
 

@@ -22,6 +22,7 @@ from sfumato.cli.plans import plan_shown, refuse_unfit_options
 from sfumato.cli.query import query
 from sfumato.cli.recipients import inspect, records, sample, sql
 from sfumato.cli.report import report
+from sfumato.cli.reproduce import reproduce
 from sfumato.cli.risk import risk
 from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
 from sfumato.cli.taxonomy import taxonomy
@@ -219,6 +220,7 @@ for command in (
     explain,
     evaluate,
     compare,
+    reproduce,
     report,
     account,
     taxonomy,

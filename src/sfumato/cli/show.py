@@ -18,10 +18,6 @@ import click
 from sfumato.errors import SfumatoError
 
 REFUSED = 2
-BAR = 20
-"""So many signs long is the bar of long work."""
-LONG = 120
-"""Seconds from which on minutes are told."""
 
 
 def reporting(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,18 +94,6 @@ class Show:
         finally:
             if sys.stderr.isatty():
                 click.echo("\r\x1b[K", err=True, nl=False)
-
-
-def bar(done: int, everything: int, fresh: int, seconds: float) -> str:
-    """Show how far long work is; the finished part that was done just now tells how long the rest will take.
-
-    >>> bar(3, 12, 2, 20.0)
-    '[#####...............] 3 of 12 runs, about 90 s left'
-    """
-    filled = BAR * done // max(everything, 1)
-    left = (everything - done) * seconds / fresh if fresh else None
-    guess = "" if left is None else f", about {left:.0f} s left" if left < LONG else f", about {left / 60:.0f} min left"
-    return f"[{'#' * filled}{'.' * (BAR - filled)}] {done} of {everything} runs{guess}"
 
 
 def table(rows: Sequence[Sequence[Any]], header: Sequence[str], right: Sequence[int] = ()) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from sfumato.attributes import Categorical
@@ -23,6 +24,7 @@ from sfumato.schema import Schema
 
 Codes = Mapping[str, NDArray[Any]]
 Features = NDArray[np.float32]
+GroupLearner = Literal["pruned tree", "ID3", "linear SVM"]
 
 PRUNING = 1e-4
 """A split of groups must lower the weighted entropy of the whole table by this many bits."""
@@ -30,19 +32,31 @@ MOST_INDICATORS = 256
 """A category of an attribute with more leaves than this is its code: neighbours in the taxonomy are near each other."""
 
 
-def accuracy(release: Release, test: Codes, how: Nonnegative = "projection") -> float:
-    """Give the share of coded test rows whose class a tree trained on the release's groups predicts, as in the papers.
+def accuracy(
+    release: Release, test: Codes, how: Nonnegative = "projection", learner: GroupLearner = "pruned tree"
+) -> float:
+    """Give the share of coded test rows whose class is predicted by what learnt from the release's groups.
 
-    The groups are weighted by their counts; a test row looks like the group in which it falls.
+    As in the papers, the groups are weighted by their counts, and a test row looks like the group in which it falls.
     """
     people = release.estimates.people(how)
     groups, classes = np.nonzero(people)
     if len(groups) == 0:
         return _share_of_first_class(release, test)
+    if len(np.unique(classes)) == 1:
+        return _share_right(release, test, classes[:1])
     features = group_features(release)
-    tree = entropy_tree(PRUNING).fit(features[groups], classes, sample_weight=people[groups, classes])
+    if learner == "linear SVM":
+        features /= np.maximum(np.abs(features).max(axis=0), 1)
+    model = _of_groups(learner).fit(features[groups], classes, sample_weight=people[groups, classes])
     held = regions_of(release.partition, [test[name] for name in release.schema.predictors])
-    return _share_right(release, test, tree.predict(features)[held])
+    return _share_right(release, test, model.predict(features)[held])
+
+
+def _of_groups(learner: GroupLearner) -> Any:
+    if learner == "linear SVM":
+        return LinearSVC(dual=False, random_state=0)
+    return entropy_tree(PRUNING if learner == "pruned tree" else 0.0)
 
 
 def accuracy_of_samples(release: Release, test: Codes, how: Nonnegative = "projection", seed: int = 0) -> float:

@@ -191,7 +191,10 @@ def _name(text: str) -> str:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    """Open DuckDB; standard output is ours, so it must not draw its bar there when a file is large."""
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _stream(path: Path, source: str, columns: Sequence[str], inner: Sequence[str]) -> Iterator[pa.RecordBatch]:

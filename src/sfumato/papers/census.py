@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from protocol import coded
-from sfumato import Schema, datasets
+from sfumato import datasets
+from sfumato.papers.publishing import coded
+from sfumato.schema import Schema
 
 Codes = dict[str, NDArray[np.int64]]
 
