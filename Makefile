@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic bench-confidence docs clean
+.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic bench-confidence audit docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -72,6 +72,9 @@ bench-syntactic:
 
 bench-confidence: $(VENV)/.dev
 	$(BIN)/sfumato reproduce confidence
+
+audit: $(VENV)/.dev
+	$(BIN)/python tests/large_audit.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.reference > docs/cli.md

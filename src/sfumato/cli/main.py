@@ -12,12 +12,13 @@ import sfumato
 from sfumato import holder
 from sfumato.account import Account
 from sfumato.cli.account import account
+from sfumato.cli.audit import audit
 from sfumato.cli.cocluster import cocluster
 from sfumato.cli.compare import compare
 from sfumato.cli.data import find_data, named_only, schema_option
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.explain import explain
-from sfumato.cli.methods import EVERY, make_method, method_options
+from sfumato.cli.methods import EVERY, make_method, options_of
 from sfumato.cli.plans import plan_shown, refuse_unfit_options
 from sfumato.cli.query import query
 from sfumato.cli.recipients import inspect, records, sample, sql
@@ -129,7 +130,7 @@ PUBLISHING = {
     help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but "
     "confidence, mondrian and tds, which have none.",
 )
-@method_options
+@options_of(EVERY)
 @click.option(
     "--as-published", is_flag=True, help="Exactly the paper's method, with the few options that the paper has."
 )
@@ -222,6 +223,7 @@ for command in (
     compare,
     reproduce,
     report,
+    audit,
     account,
     taxonomy,
 ):

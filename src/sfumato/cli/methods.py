@@ -21,24 +21,25 @@ EVERY: Mapping[str, Any] = {**METHODS, **SYNTACTIC}
 """All methods, with and without epsilon."""
 
 
-def method_options(command: Command) -> Command:
-    """Add an option for every parameter of any method."""
-    for name in reversed(_parameters()):
-        command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=_help(name))(command)
-    return command
+def options_of(methods: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Add to a command an option for every parameter of any of these methods."""
+
+    def with_options(command: Command) -> Command:
+        for name in reversed(list(dict.fromkeys(one.name for method in methods.values() for one in fields(method)))):
+            said = _help(name, methods)
+            command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=said)(command)
+        return command
+
+    return with_options
 
 
-def _parameters() -> list[str]:
-    return list(dict.fromkeys(one.name for method in EVERY.values() for one in fields(method)))
-
-
-def _help(name: str) -> str:
+def _help(name: str, methods: Mapping[str, Any]) -> str:
     """Say what a parameter does, once for methods that agree, and its defaults."""
-    declared = {method.name: one for method in EVERY.values() for one in fields(method) if one.name == name}
+    declared = {method.name: one for method in methods.values() for one in fields(method) if one.name == name}
     said: dict[str, list[str]] = {}
     for method, one in declared.items():
         said.setdefault(one.metadata["says"], []).append(method)
-    texts = [text if len(methods) == len(EVERY) else f"({', '.join(methods)}) {text}" for text, methods in said.items()]
+    texts = [text if len(saying) == len(methods) else f"({', '.join(saying)}) {text}" for text, saying in said.items()]
     defaults = {method: _plain(one.default) for method, one in declared.items() if one.default not in (None, MISSING)}
     if len(set(defaults.values())) == 1:
         defaults = {"default": next(iter(defaults.values()))}

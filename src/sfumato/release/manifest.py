@@ -77,8 +77,8 @@ class Manifest:
                 f"(with secure randomness it would be differentially private with epsilon = {self.epsilon})."
             )
         return (
-            f"This release is differentially private with epsilon = {self.epsilon}: no event about it is more than "
-            f"exp({self.epsilon}) times as probable on one of two neighbouring tables as on the other, "
+            f"This release is differentially private with epsilon = {self.epsilon}: no event among releases that cost "
+            f"no more is over exp({self.epsilon}) times as probable on one of two neighbouring tables as on the other, "
             f"neighbours being {NEIGHBOURS}."
         )
 

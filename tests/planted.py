@@ -1,0 +1,180 @@
+"""Mistakes as people make them, to plant in methods, the meter and the mechanisms: each breaks the promise.
+
+With each one goes the method and the pair of tables on which it should show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import mutants
+from replay import compare
+from sfumato import DiffGen, Laplace
+from sfumato.audit import PAIRS, Pair, attack
+from sfumato.audit.attack import Finding
+from sfumato.audit.pairs import SCHEMA, engine_of
+from sfumato.counts import meter as meter_module
+from sfumato.counts.meter import Meter
+from sfumato.counts.tally import Cells, Tally
+from sfumato.methods.base import Method
+from sfumato.partition import Grid
+from sfumato.privacy import mechanisms
+from sfumato.privacy.mechanisms import Exact
+from sfumato.privacy.noisy import Noisy
+from sfumato.privacy.selection import Scored
+
+NOBODY, ONE, LONE, MISSING, TIE, CROWD, BETWEEN = PAIRS
+
+
+def noise_for_those_who_hold_someone(patch: pytest.MonkeyPatch) -> None:
+    """Ask the mechanism about groups that hold someone, and publish the empty ones as they are."""
+
+    def noisy(meter, cells, price):
+        rates, rate_of = price.rates
+        counts = cells.read(meter._look(cells.tally)).copy()
+        held = counts.any(axis=1)
+        counts[held] = meter._mechanisms.add_noise(counts[held], rates, rate_of[held])
+        return Noisy(counts, rates, rate_of)
+
+    patch.setattr(Meter, "_noisy", noisy)
+
+
+def no_noise_on_zeros(patch: pytest.MonkeyPatch) -> None:
+    """Let the mechanism itself pass over counts that are 0."""
+    real = Exact.add_noise
+
+    def add_noise(exact, counts, rates, rate_of):
+        return np.where(counts == 0, 0, real(exact, counts, rates, rate_of))
+
+    patch.setattr(Exact, "add_noise", add_noise)
+
+
+def splits_end_at_the_largest_value(patch: pytest.MonkeyPatch) -> None:
+    """Offer no split beyond the largest leaf that someone holds."""
+    real = meter_module.score_choices
+
+    def score(choices, counts, score, stakes):
+        scored = real(choices, counts, score, stakes)
+        each = np.repeat(scored.scores, scored.copies)
+        for way in np.flatnonzero(choices.ways.is_split).tolist():
+            held = counts.by_leaf[int(choices.ways.attributes[way])].keys
+            start, end = choices.candidate_starts[way : way + 2]
+            offset = int(held.max(initial=0)) - int(choices.ways.lows[way])
+            each[min(start + max(offset, 1), end) : end] -= 10**6
+        return Scored(each, np.ones(len(each), np.int64), choices.candidate_starts[choices.group_starts], stakes)
+
+    patch.setattr(meter_module, "score_choices", score)
+
+
+def the_midpoint_if_few_are_left(patch: pytest.MonkeyPatch) -> None:
+    """Save the choice where at most one record would be divided."""
+    real = Meter._chosen
+
+    def chosen(meter, choices, score, price, selection, rate):
+        if meter._look(choices.tally).by_place.sum() <= 1:
+            ends = choices.candidate_starts[choices.group_starts]
+            return choices.chosen(np.diff(ends) // 2)
+        return real(meter, choices, score, price, selection, rate)
+
+    patch.setattr(Meter, "_chosen", chosen)
+
+
+def records_count_in_two_classes(patch: pytest.MonkeyPatch) -> None:
+    """Let a record count in its own cell and in the next."""
+    real = Cells.read
+
+    def read(cells, counts):
+        found = real(cells, counts)
+        return found + np.roll(found, 1, axis=1) if cells.by == "class" else found
+
+    patch.setattr(Cells, "read", read)
+
+
+def the_number_of_rows_is_told(patch: pytest.MonkeyPatch) -> None:
+    """Write the size of the table into the steps, unpaid."""
+    real = Laplace.publish
+
+    def publish(method, meter, schema, schedule):
+        draft = real(method, meter, schema, schedule)
+        rows = meter._engine.tally(Tally(Grid.whole(schema.shape), len(schema.classes))).by_place.sum()
+        return replace(draft, steps=(*draft.steps, f"{rows} rows"))
+
+    patch.setattr(Laplace, "publish", publish)
+
+
+def scores_that_fall_pass_for_monotone(patch: pytest.MonkeyPatch) -> None:
+    """Choose by any score at the rate of those that only rise."""
+    patch.setattr(meter_module, "sides", lambda score, selection: 1)  # noqa: ARG005
+
+
+def noise_is_a_quarter_too_small(patch: pytest.MonkeyPatch) -> None:
+    """Draw at 4/3 of the rate."""
+    real = mechanisms.discrete_laplace
+    patch.setattr(mechanisms, "discrete_laplace", lambda stream, rate, count: real(stream, rate * 4 / 3, count))
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A mistake, where it shows, and what is expected to find it."""
+
+    plant: mutants.Plant
+    method: Method
+    pair: Pair
+    replay: bool
+    audit: bool
+    runs: int = 500
+    also: str = ""
+    """another test that finds it"""
+
+    @property
+    def words(self) -> str:
+        return self.plant.__name__.replace("_", " ")
+
+
+CUT = DiffGen(specializations=1, margins=Fraction(0), score="max")
+BUGS = [
+    Bug(noise_for_those_who_hold_someone, Laplace(), NOBODY, replay=True, audit=True),
+    Bug(no_noise_on_zeros, Laplace(), NOBODY, replay=False, audit=True, also="samplers"),
+    Bug(splits_end_at_the_largest_value, CUT, LONE, replay=True, audit=True, runs=400),
+    Bug(the_midpoint_if_few_are_left, CUT, ONE, replay=True, audit=True, runs=400),
+    Bug(records_count_in_two_classes, Laplace(), NOBODY, replay=True, audit=True),
+    Bug(the_number_of_rows_is_told, Laplace(), CROWD, replay=True, audit=True, also="the fence"),
+    Bug(mutants.mechanisms_use_twice_what_is_charged, Laplace(), NOBODY, replay=True, audit=True, also="paths"),
+    Bug(noise_is_a_quarter_too_small, Laplace(), NOBODY, replay=False, audit=True, runs=1400, also="samplers"),
+    Bug(scores_that_fall_pass_for_monotone, DiffGen(specializations=1), LONE, replay=True, audit=False),
+]
+HONEST = Bug(lambda _: None, Laplace(), NOBODY, replay=False, audit=False)
+
+
+def check_by_replay(bug: Bug) -> None:
+    """Record one table of the pair and replay the other, both ways, with several seeds."""
+    tables = [engine_of(bug.pair.table(complete=complete)) for complete in (True, False)]
+    for seed in range(6):
+        for one, other in (tables, reversed(tables)):
+            compare(bug.method, SCHEMA, one, other, epsilon=Fraction(1), seed=seed)
+
+
+def planted(bug: Bug, check: Callable[[Bug], object]) -> object:
+    """Check with the mistake in place."""
+    with pytest.MonkeyPatch.context() as patch:
+        bug.plant(patch)
+        return check(bug)
+
+
+def found_by_replay(bug: Bug) -> bool:
+    """Tell whether replay finds a mistake."""
+    try:
+        planted(bug, check_by_replay)
+    except AssertionError:
+        return True
+    return False
+
+
+def audited(bug: Bug, runs: int | None = None) -> Finding:
+    """Attack a method with a mistake in it."""
+    return attack(bug.method, Fraction(1), runs=runs or bug.runs, confidence=0.99, pairs=[bug.pair], unsafe_seed=5)
