@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-syntactic bench-confidence audit docs clean
+.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-memory bench-syntactic bench-confidence audit docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,9 @@ bench-queries: $(VENV)/.dev
 
 bench-speed: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
+
+bench-memory: $(VENV)/.dev
+	$(BIN)/python benchmarks/memory_engine.py
 
 # anonypy needs an older pandas, hence an environment of its own.
 bench-syntactic:

@@ -20,6 +20,7 @@ PUBLIC = {
     "attributes",
     "schema",
     "partition",
+    "descent",
     "tree",
     "consistency",
     "halving",
@@ -44,7 +45,8 @@ MAY_IMPORT = {
     "attributes": {"errors", "taxonomy"},
     "schema": {"errors", "exact", "taxonomy", "attributes"},
     "partition": {"errors"},
-    "tree": {"partition"},
+    "descent": set(),
+    "tree": {"descent", "partition"},
     "consistency": set(),
     "halving": {"consistency"},
     "coverage": {"attributes"},
@@ -71,10 +73,13 @@ MAY_IMPORT = {
     "io": PUBLIC | {"io"},
     "datasets": PUBLIC | {"io"},
     "sealing": PUBLIC | {"methods.base", "syntactic.base", "privacy.budget", "release"},
-    "account": PUBLIC | {"counts", "methods.base", "syntactic.base", "privacy", "release", "io", "storage", "sealing"},
     "audit": PUBLIC
     | {"audit", "counts.meter", "counts.tally", "counts.memory", "methods.base"}
     | {"privacy.budget", "privacy.noisy", "privacy.mechanisms", "privacy.stream"},
+    "account": PUBLIC
+    | {"counts", "counting", "methods.base", "syntactic.base", "privacy", "release", "io", "storage", "sealing"},
+    "memory_limit": {"errors"},
+    "counting": PUBLIC | {"counts", "io", "engines", "memory_limit"},
     "holder": PUBLIC | {"io"},
     "evaluate": PUBLIC | {"evaluate", "release", "io", "storage"},
     "compare": PUBLIC
@@ -86,10 +91,11 @@ MAY_IMPORT = {
     "cli": PUBLIC
     | {"cli", "", "__version__", "METHODS", "SYNTACTIC", "holder", "account", "methods", "syntactic", "release"}
     | {"audit", "compare", "evaluate", "papers", "report", "datasets", "storage", "io", "pictures"}
-    | {"privacy.budget", "privacy.ledger", "privacy.statement"},
+    | {"counting.ENGINES", "privacy.budget", "privacy.ledger", "privacy.statement"},
 }
 ONLY_HERE = {
-    "duckdb": ("io.tables", "release.sql"),
+    "duckdb": ("io.duck", "io.databases", "engines", "release.sql"),
+    "pyspark": ("io.spark", "engines"),
     "sqlite3": ("privacy.ledger",),
     "sklearn": ("evaluate",),
     "click": ("cli",),

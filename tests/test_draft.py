@@ -90,7 +90,7 @@ def test_a_value_of_most_rows_has_a_leaf_of_its_own(values: Any, points: list[st
 
 
 def test_main_values_are_found_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.io.tables.BATCH_ROWS", 7)
+    monkeypatch.setattr("sfumato.io.streams.BATCH_ROWS", 7)
     assert [int(point) for point in guess([5, 0, 0] * 40 + list(range(0, 60_000, 2000))).points] == [0]
 
 

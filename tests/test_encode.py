@@ -250,7 +250,7 @@ def test_codes_decode_to_the_values(values: list[str | None]) -> None:
 
 
 def test_many_batches_and_changing_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.io.tables.BATCH_ROWS", 3)
+    monkeypatch.setattr("sfumato.io.streams.BATCH_ROWS", 3)
     chunks = pa.chunked_array(
         [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a", None]).dictionary_encode()]
     )

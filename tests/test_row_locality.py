@@ -166,7 +166,7 @@ def test_codes_of_a_row_depend_on_that_row_alone(
         return [encode(table, schema).columns["x"].tolist() for schema in schemas]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.io.tables.BATCH_ROWS", batch)
+        patch.setattr("sfumato.io.streams.BATCH_ROWS", batch)
         before = all_codes(values)
         for place in range(len(values) + 1):
             after = all_codes([*values[:place], record, *values[place:]])

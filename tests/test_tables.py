@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import TableError
-from sfumato.io import tables
-from sfumato.io.tables import Table, open_table
+from sfumato.io import duck, streams, tables
+from sfumato.io.streams import Table
+from sfumato.io.tables import open_table
 from sfumato.io.wording import NESTED_TEXT, UNREADABLE_TEXT
 
 CANARY = "KANARIENVOGEL"
@@ -241,7 +242,7 @@ def test_batches_are_bounded_and_in_order(tmp_path: Path) -> None:
     pq.write_table(frame, tmp_path / "t.parquet")
     for source in (tmp_path / "t.parquet", frame, pl.DataFrame(frame), frame.to_pandas()):
         batches = list(open_table(source).batches(["n"]))
-        assert max(batch.num_rows for batch in batches) <= tables.BATCH_ROWS
+        assert max(batch.num_rows for batch in batches) <= streams.BATCH_ROWS
         assert pa.Table.from_batches(batches)["n"].to_pylist() == list(range(300_000))
 
 
@@ -345,5 +346,5 @@ def test_repr_shows_names_only(write: Writer) -> None:
 
 
 def test_the_reader_of_files_draws_no_bar_of_its_own() -> None:
-    with tables._connect() as connection:
+    with duck.connect() as connection:
         assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]

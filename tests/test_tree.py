@@ -36,6 +36,17 @@ def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tr
 
 
 @given(trees)
+def test_children_are_searched_for_as_they_are_looked_up(tree: Tree) -> None:
+    """And rows are moved in blocks of any size."""
+    looked_up = tree.locate(list(POINTS.T), len(POINTS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sfumato.descent.LONGEST_ROW", 0)
+        patch.setattr("sfumato.tree.BLOCK", 7)
+        again = Tree(tree.shape, tree.parents, tree.attributes, tree.lows, tree.highs)
+        assert np.array_equal(again.locate(list(POINTS.T), len(POINTS)), looked_up)
+
+
+@given(trees)
 def test_the_boxes_of_some_nodes_are_among_all_boxes(tree: Tree) -> None:
     nodes = np.arange(len(tree))[::2]
     assert np.array_equal(tree.boxes_of(nodes), tree.boxes[nodes])

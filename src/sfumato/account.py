@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.counting import Counting, columns_of
 from sfumato.counts.exact_counts import ExactCounts
 from sfumato.counts.listing import MemoryListing
-from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import Domain
 from sfumato.errors import LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.io.encode import Coded, encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.methods.base import Method
-from sfumato.partition import Codes
 from sfumato.privacy.budget import Debit, Schedule, epsilon_of
 from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation
 from sfumato.privacy.mechanisms import Exact, Mechanisms
@@ -93,13 +92,21 @@ class Account:
         out: str | Path | None = None,
         unsafe_seed: int | None = None,
         watch: Watch | None = None,
+        engine: str = "auto",
+        memory: str | int | None = None,
+        master: str | None = None,
+        scratch: str | Path | None = None,
     ) -> Release:
-        """Publish a table (a path or a frame) by a method at a price; with `out`, write the release there, too.
+        """Publish a table (a path, a frame or a query) by a method at a price; with `out`, write the release, too.
 
         `unsafe_seed` makes the noise reproducible and the release worthless as a protection: its manifest says so,
-        and the ledger does not know it.
+        and the ledger does not know it. The table is counted in memory if its codes fit in `memory` (such as "4GB"; a
+        share of what is free, if not given), else by DuckDB in `scratch` (beside the ledger, if not given), or by the
+        `engine` that is named; with Spark at `master`.
         """
         report = watch or _silent
+        counting = Counting.of(engine, memory, master, scratch or self._ledger.path.resolve().parent)
+        counting.refuse_schema(self.schema)
         schedule = self.plan(method, epsilon)
         budget = epsilon_of(epsilon)
         mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
@@ -109,12 +116,10 @@ class Account:
             space = space_for(method.expected_cells(self.schema), self.schema)
             staging = out and stack.enter_context(staged_folder(out, space))
             report("reading the table")
-            coded = encode(open_table(table), self.schema)
-            refuse_misfits(coded)
+            counted = stack.enter_context(counting.opened(table, self.schema))
             with self._paying(method, budget, mechanisms) as payer:
                 domain = Domain(self.schema.shape, len(self.schema.classes))
-                engine = MemoryEngine(*columns_of(coded, self.schema))
-                meter = Meter(engine, payer, mechanisms, domain, lambda debit: report(debit.label))
+                meter = Meter(counted, payer, mechanisms, domain, lambda debit: report(debit.label))
                 draft = method.publish(meter, self.schema, schedule)
                 blank = certificate(method, payer.id, self.schema, draft.steps, secure=mechanisms.secure)
                 release = sealed(draft, self.schema, blank, meter.debits)
@@ -212,13 +217,6 @@ def refuse_syntactic(method: object) -> None:
     """Refuse to put a price on a method that has none."""
     if isinstance(method, SyntacticMethod):
         raise MethodError(f"{method.name} must be published without epsilon", "Use publish_without_epsilon.")
-
-
-def columns_of(coded: Coded, schema: Schema) -> tuple[list[Codes], Codes]:
-    """Give what an engine holds: the coded columns of the predictors, and the classes."""
-    target = schema.target
-    classes = coded.columns[target] if target is not None else np.zeros(coded.rows, np.uint8)
-    return [coded.columns[name] for name in schema.predictors], classes
 
 
 def sampled(coded: Coded, rate: Fraction, stream: Stream) -> Coded:

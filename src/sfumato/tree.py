@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.descent import Children
 from sfumato.partition import Codes, Grid, Indices, integers, read_only
 
 Nodes = NDArray[np.int32]
@@ -23,6 +24,8 @@ Given = NDArray[Any]
 
 ROOT = 0
 NONE = -1
+BLOCK = 1 << 16
+"""Rows that are moved at a time: their codes stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,13 +221,22 @@ class Tree:
 
         Rows stand on nodes whose children have numbers from `known` on.
         """
-        split_by = self.split_by[nodes]
-        for attribute in np.flatnonzero(np.bincount(split_by + 1, minlength=1)[1:]).tolist():
-            rows = np.flatnonzero(split_by == attribute)
-            children, keys = self._children_along(attribute, known)
-            wanted = nodes[rows] * np.int64(self.shape[attribute]) + columns[attribute][rows]
-            nodes[rows] = children[np.searchsorted(keys, wanted, side="right") - 1]
-        return bool((split_by != NONE).any())
+        moved = False
+        for start in range(0, len(nodes), BLOCK):
+            rows = slice(start, start + BLOCK)
+            moved |= self._descend([column[rows] for column in columns], nodes[rows], known)
+        return moved
+
+    def _descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int) -> bool:
+        """Move the rows of one block: read the code that decides about each, then look its child up."""
+        along = self.split_by.take(nodes)
+        rows = np.flatnonzero(along != NONE)
+        if not len(rows):
+            return False
+        stood, along = nodes.take(rows), along.take(rows)
+        codes = np.stack(columns).ravel().take(along * np.int64(len(nodes)) + rows)
+        nodes[rows] = self._children(known).find(stood, codes)
+        return True
 
     def locate(self, columns: Sequence[Codes], rows: int) -> NDArray[np.int32]:
         """Give the leaf that holds each row; without attributes no column tells how many there are."""
@@ -233,17 +245,14 @@ class Tree:
             pass
         return nodes
 
-    def _children_along(self, attribute: int, known: int) -> tuple[Indices, Indices]:
-        """Give the nodes from a number on that were cut along an attribute, by keys (parent, low) that increase."""
-        if (attribute, known) not in self._by_attribute:
-            children = known + np.flatnonzero(self.attributes[known:] == attribute)
-            keys = self.parents[children] * np.int64(self.shape[attribute]) + self.lows[children]
-            order = np.argsort(keys, kind="stable")
-            self._by_attribute[attribute, known] = (children[order], keys[order])
-        return self._by_attribute[attribute, known]
+    def _children(self, known: int) -> Children:
+        """Give the nodes from a number on in an order in which a child is found by its parent and a code."""
+        if known not in self._children_since:
+            self._children_since[known] = Children.of(self.parents, self.lows, self.highs, known)
+        return self._children_since[known]
 
     @cached_property
-    def _by_attribute(self) -> dict[tuple[int, int], tuple[Indices, Indices]]:
+    def _children_since(self) -> dict[int, Children]:
         return {}
 
     def _is_one_table(self) -> bool:

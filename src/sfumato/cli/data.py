@@ -1,8 +1,13 @@
-"""From the word a user types for a table to the table, its schema and its ledger, which lie beside it."""
+"""From the word a user types for a table to the table, its schema and its ledger, which lie beside it.
+
+Words for the same rows must lead to the same ledger, or a lifetime budget could be spent twice: a pattern has that of
+the folder in which it begins, a query that of the table that it reads.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +17,15 @@ import click
 from sfumato import datasets
 from sfumato.attributes import Categorical
 from sfumato.errors import ReleaseError, TableError
+from sfumato.io.databases import MARK, Query, is_database, parted
+from sfumato.io.parts import fixed_folder, is_pattern
 from sfumato.schema import Column, Schema
 
 schema_option = click.option(
     "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
 )
+
+Command = Callable[..., Any]
 
 BUNDLED = "adult"
 SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
@@ -37,8 +46,33 @@ class DataSource:
         return self.bundled or Schema.load(self.schema_path)
 
 
-def find_data(data: str, schema_path: str | None = None) -> DataSource:
+def source_options(command: Command) -> Command:
+    """Add the options that choose what is read of DATA."""
+    command = click.option(
+        "--sql",
+        metavar="QUERY",
+        help="Columns and rows to read: a select from one table of the DuckDB database DATA, or from `data`, which is "
+        "what the Parquet files DATA are called.",
+    )(command)
+    return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
+
+
+def find_data(
+    data: str, schema_path: str | None = None, table: str | None = None, sql: str | None = None
+) -> DataSource:
     """Understand DATA: `adult` is the bundled table unless a file of that name exists, everything else is a path."""
+    if table is not None and sql is not None:
+        raise TableError("a table and a query must not both be given", "Name the table in the query.")
+    if table is not None and not is_database(data):
+        raise TableError("option --table must go with a DuckDB database", "Leave it out.")
+    query = None if sql is None else Query(sql, data)
+    if is_database(data):
+        path, named = parted(data)
+        named = table or named
+        return _beside(path, _stem(path, named, query), schema_path, query or _in_database(path, named))
+    if is_pattern(data) or Path(data).is_dir():
+        folder = (fixed_folder(data) if is_pattern(data) else Path(data)).resolve()
+        return _beside(folder, folder.name, schema_path, query or data)
     path = Path(data)
     if data == BUNDLED and not path.exists():
         adult = datasets.adult()
@@ -47,9 +81,26 @@ def find_data(data: str, schema_path: str | None = None) -> DataSource:
     if not path.name:
         raise TableError(f"data ({data}) must be a file", "Name a CSV, Parquet or JSON-lines file, or adult.")
     real = path.resolve()
-    stem = SUFFIXES.sub("", real.name) or real.name
+    return _beside(real, SUFFIXES.sub("", real.name) or real.name, schema_path, query or path)
+
+
+def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> DataSource:
+    """Find what lies beside the data."""
+    real = place.resolve()
+    if not real.name:
+        raise TableError("data must have a name for its ledger to lie beside it", "Name a file or a folder.")
     schema = Path(schema_path) if schema_path else real.with_name(f"{stem}.schema.yaml")
-    return DataSource(stem, path, schema, real.with_name(f"{stem}.ledger"))
+    return DataSource(stem, table, schema, real.with_name(f"{stem}.ledger"))
+
+
+def _stem(path: Path, table: str | None, query: Query | None) -> str:
+    """Name a table of a database."""
+    name = query.table if query is not None else table
+    return f"{path.stem}.{name}" if name else path.stem
+
+
+def _in_database(path: Path, table: str | None) -> str:
+    return f"{path}{MARK}{table}" if table else str(path)
 
 
 def named_only(schema: Schema, names: str | None) -> Schema:

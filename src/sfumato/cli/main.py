@@ -15,7 +15,8 @@ from sfumato.cli.account import account
 from sfumato.cli.audit import audit
 from sfumato.cli.cocluster import cocluster
 from sfumato.cli.compare import compare
-from sfumato.cli.data import find_data, named_only, schema_option
+from sfumato.cli.data import find_data, named_only, schema_option, source_options
+from sfumato.cli.engines import ENGINE_OPTIONS, engine_options, how_counted
 from sfumato.cli.evaluate import evaluate
 from sfumato.cli.explain import explain
 from sfumato.cli.methods import EVERY, make_method, options_of
@@ -25,7 +26,8 @@ from sfumato.cli.recipients import inspect, records, sample, sql
 from sfumato.cli.report import report
 from sfumato.cli.reproduce import reproduce
 from sfumato.cli.risk import risk
-from sfumato.cli.show import REFUSED, OneSentence, Show, reporting, table
+from sfumato.cli.show import REFUSED, OneSentence, Show, reporting
+from sfumato.cli.show import table as laid_out
 from sfumato.cli.taxonomy import taxonomy
 from sfumato.errors import MethodError
 from sfumato.release.release import Release
@@ -42,12 +44,13 @@ def main() -> None:
 
 @main.command()
 @click.argument("data", type=click.Path())
+@source_options
 @click.option("--target", help="The column to predict.")
 @click.option("--out", type=click.Path(), help="Where to write [default: people.schema.yaml for people.csv].")
 @reporting
-def draft(data: str, target: str | None, out: str | None, show: Show) -> None:
+def draft(data: str, table: str | None, sql: str | None, target: str | None, out: str | None, show: Show) -> None:
     """Guess a schema from DATA, for you to correct and confirm."""
-    source = find_data(data)
+    source = find_data(data, None, table, sql)
     schema = holder.draft(source.table, source.name, target)
     place = Path(out) if out else source.schema_path
     with staged_file(place) as staging:
@@ -55,7 +58,7 @@ def draft(data: str, target: str | None, out: str | None, show: Show) -> None:
     kinds = [(name, column.kind) for name, column in schema.attributes.items()]
     show.result(
         {"schema": str(place), "attributes": dict(kinds)},
-        table(kinds, ("column", "kind"))
+        laid_out(kinds, ("column", "kind"))
         + f"\n\nwrote {place}\nIt was derived from private data: correct it, then set confirmed: true.",
     )
 
@@ -70,11 +73,12 @@ _DRAFT_HEAD = """\
 
 @main.command()
 @click.argument("data", type=click.Path())
+@source_options
 @schema_option
 @reporting
-def check(data: str, schema_path: str | None, show: Show) -> None:
+def check(data: str, table: str | None, sql: str | None, schema_path: str | None, show: Show) -> None:
     """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes."""
-    source = find_data(data, schema_path)
+    source = find_data(data, schema_path, table, sql)
     fit = holder.check(source.table, source.schema())
     show.result(_check_plain(fit), _check_text(fit))
     if not fit.fits or not fit.rows:
@@ -95,7 +99,7 @@ def _check_text(fit: holder.Fit) -> str:
     lines = [f"{fit.rows:,} rows"]
     if fit.misfits:
         rows = [(one.column, one.reason, f"{one.rows:,}") for one in fit.misfits]
-        lines.append(table(rows, ("column", "does not fit", "rows"), (2,)))
+        lines.append(laid_out(rows, ("column", "does not fit", "rows"), (2,)))
         lines.append("Correct the table, or declare leaves for `missing` and `unseen` values in the schema.")
     for column, number in fit.outside.items():
         lines.append(f"{column}: {number:,} rows outside the declared range count in the nearest cell")
@@ -118,12 +122,16 @@ PUBLISHING = {
     "dry_run",
     "unsafe_seed",
     "despite_budget",
+    "table",
+    "sql",
+    *ENGINE_OPTIONS,
 }
 """The options of publish that are not a method's parameters."""
 
 
 @main.command()
 @click.argument("data", type=click.Path())
+@source_options
 @click.option("--method", type=click.Choice(list(EVERY)), default="diffgen", show_default=True, help="How to publish.")
 @click.option(
     "--epsilon",
@@ -139,6 +147,7 @@ PUBLISHING = {
 @schema_option
 @click.option("--ledger", type=click.Path(), help="The table's ledger [default: beside the data].")
 @click.option("--out", type=click.Path(), help="The release folder to write.")
+@engine_options
 @click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
 @click.option(
     "--unsafe-seed", type=click.IntRange(min=0), help="Reproducible noise, for tests: the release carries no guarantee."
@@ -150,8 +159,12 @@ PUBLISHING = {
 )
 @reporting
 def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, **options: Any) -> None:
-    """Publish DATA: a CSV, Parquet or JSON-lines file, or `adult` for the bundled table."""
-    source = find_data(data, schema_path)
+    """Publish DATA: a table in a file, a folder or a database.
+
+    A CSV, Parquet or JSON-lines file, a folder or a quoted pattern of Parquet files ('parts/*.parquet'), a table of a
+    DuckDB database (file.duckdb::table), or `adult` for the bundled table.
+    """
+    source = find_data(data, schema_path, options["table"], options["sql"])
     schema = named_only(source.schema(), options["attributes"])
     if options["target"]:
         schema = schema.with_target(options["target"])
@@ -164,7 +177,8 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
     account, seed = Account(ledger or source.ledger_path, schema), options["unsafe_seed"]
-    with show.working() as watch:
+    planned = () if isinstance(method, SyntacticMethod) else tuple(account.plan(method, options["epsilon"]).parts)
+    with show.working(planned) as watch:
         if isinstance(method, SyntacticMethod):
             release = account.publish_without_epsilon(
                 source.table,
@@ -176,7 +190,13 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
             )
         else:
             release = account.publish(
-                source.table, method, options["epsilon"], out=options["out"], unsafe_seed=seed, watch=watch
+                source.table,
+                method,
+                options["epsilon"],
+                out=options["out"],
+                unsafe_seed=seed,
+                watch=watch,
+                **how_counted(options),
             )
     show.result(_published_plain(release, options["out"]), _published_text(release, options["out"], account))
 

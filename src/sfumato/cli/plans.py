@@ -17,6 +17,13 @@ def refuse_unfit_options(method: Method | SyntacticMethod, options: Mapping[str,
     """Refuse an epsilon where there is none, and to do without where there must be one."""
     if isinstance(method, SyntacticMethod):
         _refuse(method.name, options, ("epsilon",), "a differentially private method")
+        if options["engine"] not in ("auto", *method.engines):
+            raise MethodError(
+                f"engine ({options['engine']}) must be {' or '.join(method.engines)} for {method.name}, which works on "
+                "single records",
+                "Leave it out.",
+            )
+        _refuse(method.name, options, ("memory", "master", "scratch"), "a method that only counts")
         if method.sampling == 1:
             _refuse(method.name, options, ("unsafe_seed",), "a method that draws at random")
     else:

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from sfumato.cli.progress import Progress
 from sfumato.errors import SfumatoError
 
 REFUSED = 2
@@ -87,10 +88,10 @@ class Show:
             click.echo(f"\r\x1b[K{text} ...", err=True, nl=False)
 
     @contextmanager
-    def working(self) -> Iterator[Callable[[str], None]]:
-        """Give a way to tell what is being done; clear the line afterwards."""
+    def working(self, rounds: Sequence[str] = ()) -> Iterator[Callable[[str], None]]:
+        """Give a way to tell what is being done, as part of a plan if there is one; clear the line afterwards."""
         try:
-            yield self.progress
+            yield Progress(self.progress, rounds)
         finally:
             if sys.stderr.isatty():
                 click.echo("\r\x1b[K", err=True, nl=False)

@@ -1,138 +1,154 @@
 """Counting a table of codes in memory with NumPy: the engine for whatever fits.
 
-Each column is read once per tally, in blocks that stay in the cache. Rows remember the node of the tree on which they
-stood, so a tree that grew by a level costs them one step.
+Columns are read in blocks that stay in the cache, by as many threads as there are cores, each with counts of its own.
+Rows remember the node of the tree on which they stood, so a tree that grew by a level costs them one step; and what
+follows from the counts of the level before is not counted again (see `families`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.counts.blocks import GridRows, TreeRows
+from sfumato.counts.families import Families
+from sfumato.counts.sorted_cells import SortedCells
 from sfumato.counts.tally import Breakdown, Counts, Integers, Tally
+from sfumato.counts.threads import in_shares, stretches
 from sfumato.partition import Codes
-from sfumato.tree import NONE, Stage, Tree
+from sfumato.tree import Stage, Tree
 
 BLOCK = 1 << 16
 SORTED_BLOCK = 1 << 20
-DENSE = 1 << 18
-"""Up to so many cells are counted as an array; more are found by sorting, whose cost does not grow with them."""
-
-Rows = slice | NDArray[np.intp]
-Block = tuple[Rows, Integers, Integers]
-"""Some rows that are asked for, with their places and classes."""
-Cells = tuple[Integers, Integers]
-"""Cells that hold someone, in increasing order, and how many each holds."""
+"""Rows counted at a time into few cells, and into so many that they leave the cache anyway or are sorted."""
+WIDE = 1 << 17
+DENSE = 1 << 21
+"""More cells than the first are many; more than the second are not counted as an array but found by sorting."""
+OWN = 1 << 25
+"""The threads may have so many cells of their own, in all."""
 
 
 class MemoryEngine:
     """Coded columns, one or two bytes per value, and a class code per row."""
 
-    def __init__(self, columns: Sequence[Codes], classes: Codes) -> None:
-        """Hold the columns; `classes` has one code per row, all 0 for a table without a class."""
+    def __init__(self, columns: Sequence[Codes], classes: Codes, weights: Integers | None = None) -> None:
+        """Hold the columns; `classes` has one code per row, all 0 for a table without a class.
+
+        With weights, a row stands for so many records.
+        """
         self._columns = tuple(columns)
         self._classes = classes
+        self._weights = weights
         self._located: tuple[Stage, NDArray[np.int32]] | None = None
+        self._last: tuple[Tally, Counts] | None = None
 
     def __repr__(self) -> str:
         """Say nothing that was seen."""
         return "MemoryEngine(...)"
 
     def tally(self, tally: Tally) -> Counts:
-        """Count places and breakdowns in one pass."""
-        sizes = {attribute: tally.places * tally.leaves(attribute) * tally.classes for attribute in tally.attributes}
-        dense = {attribute: np.zeros(size, np.int64) for attribute, size in sizes.items() if size <= DENSE}
-        by_place = np.zeros(tally.places * tally.classes, np.int64)
-        for block in self._blocks(tally, BLOCK):
-            _, places, labels = block
-            _add(by_place, places * tally.classes + labels)
-            for attribute, cells in dense.items():
-                _add(cells, self._cells(tally, attribute, block))
-        held = {attribute: _held(cells) for attribute, cells in dense.items()}
-        held |= self._sorted(tally, {attribute: size for attribute, size in sizes.items() if size > DENSE})
-        return Counts(
-            by_place.reshape(tally.places, tally.classes),
-            {attribute: _breakdown(tally, attribute, *held[attribute]) for attribute in tally.attributes},
-        )
+        """Count the places, then by leaf those of them that do not follow from what is known."""
+        every = Families.none(tally.places)
+        (by_place,) = self._dense(tally, every, (None,), BLOCK)
+        by_place = by_place.reshape(tally.places, tally.classes)
+        families, known = every, self._known(tally)
+        if known is not None:
+            families = Families.of(tally, by_place.sum(axis=1), known[0])
+        sizes = {one: tally.places * tally.leaves(one) * tally.classes for one in tally.attributes}
+        few = [one for one, size in sizes.items() if size <= WIDE]
+        many = [one for one, size in sizes.items() if WIDE < size <= DENSE]
+        by_leaf = {one: self._sorted(tally, one) for one, size in sizes.items() if size > DENSE}
+        for attributes, block in ((few, BLOCK), (many, SORTED_BLOCK)):
+            for one, cells in zip(attributes, self._dense(tally, families, attributes, block), strict=True):
+                counted = cells.reshape(tally.leaves(one), len(families.counted), tally.classes).swapaxes(0, 1)
+                by_leaf[one] = Breakdown.of_dense(families.completed(counted, known and known[1].by_leaf[one]))
+        counts = Counts(by_place, by_leaf)
+        if tally.attributes:
+            self._last = (tally, counts)
+        return counts
 
-    def _blocks(self, tally: Tally, size: int) -> Iterator[Block]:
-        """Give the rows that the tally asks for, block by block."""
-        nodes = self._nodes(tally.partition) if isinstance(tally.partition, Tree) else None
-        for start in range(0, len(self._classes), size):
-            rows: Rows = slice(start, start + size)
-            if nodes is None:
-                columns = [column[rows] for column in self._columns]
-                places = tally.partition.locate(columns, len(self._classes[rows]))
-            else:
-                places = tally.place_of_node[nodes[rows]]
-                asked = np.flatnonzero(places != NONE)
-                if len(asked) < len(places):
-                    rows, places = asked + start, places[asked]
-            yield rows, places.astype(np.int64, copy=False), self._classes[rows].astype(np.int64)
+    def _known(self, tally: Tally) -> tuple[Tally, Counts] | None:
+        """Give the last answer, if it may say something about this question."""
+        if self._last is None or not isinstance(tally.partition, Tree):
+            return None
+        return self._last if set(tally.attributes) <= set(self._last[0].attributes) else None
 
-    def _cells(self, tally: Tally, attribute: int, block: Block) -> Integers:
-        """Number the cells (place, leaf, class) of a block's rows."""
-        rows, places, labels = block
-        return (places * tally.leaves(attribute) + self._columns[attribute][rows]) * tally.classes + labels
+    def _rows(self, tally: Tally, families: Families) -> GridRows | TreeRows:
+        """Give the rows to be counted, in their places."""
+        if isinstance(tally.partition, Tree):
+            return TreeRows.of(tally, families.counted, self._nodes(tally.partition), self._classes)
+        return GridRows(tally.partition, self._columns, self._classes, tally.classes)
 
-    def _sorted(self, tally: Tally, sizes: Mapping[int, int]) -> dict[int, Cells]:
-        """Give by attribute, of so many cells, those that hold someone, and how many each holds, by sorting."""
-        pieces: dict[int, list[Cells]] = {attribute: [] for attribute in sizes}
-        for block in self._blocks(tally, SORTED_BLOCK) if pieces else ():
-            for attribute, found in pieces.items():
-                kind = np.int32 if sizes[attribute] < 2**31 else np.int64
-                cells = self._cells(tally, attribute, block).astype(kind, copy=False)
-                found.append(np.unique(cells, return_counts=True))
-        return {attribute: _summed(found) for attribute, found in pieces.items()}
+    def _dense(
+        self, tally: Tally, families: Families, attributes: Sequence[int | None], block_size: int
+    ) -> list[Integers]:
+        """Count leaves x counted places x classes of some attributes; of none, places x classes.
+
+        With the leaf first, place and class are one number that is the same for all attributes.
+        """
+        if not attributes:
+            return []
+        rows = self._rows(tally, families)
+        sizes = [rows.cells * (1 if one is None else tally.leaves(one)) for one in attributes]
+
+        def count(parts: Sequence[slice]) -> list[Integers]:
+            counts = [np.zeros(size, np.int64) for size in sizes]
+            for part in parts:
+                block = rows.block(part)
+                weights = None if self._weights is None else block.take(self._weights)
+                for one, into in zip(attributes, counts, strict=True):
+                    cells = block.cells
+                    if one is not None:
+                        cells = np.multiply(block.take(self._columns[one]), rows.cells, dtype=np.int64)
+                        cells += block.cells
+                    _add(into, cells, weights)
+            return counts
+
+        parts = stretches(len(self._classes), block_size)
+        shares = in_shares(parts, count, OWN // max(sum(sizes), 1))
+        return [sum(found[1:], found[0]) for found in zip(*shares, strict=True)]
+
+    def _sorted(self, tally: Tally, attribute: int) -> Breakdown:
+        """Count places x leaves x classes of an attribute by sorting."""
+        rows = self._rows(tally, Families.none(tally.places))
+        leaves = tally.leaves(attribute)
+        found = SortedCells()
+        for part in stretches(len(self._classes), SORTED_BLOCK):
+            block = rows.block(part)
+            places, labels = np.divmod(block.cells, tally.classes)
+            places *= leaves
+            places += block.take(self._columns[attribute])
+            places *= tally.classes
+            places += labels
+            found.add(places, None if self._weights is None else block.take(self._weights))
+        return Breakdown.of_cells(leaves, tally.classes, *found.found())
 
     def _nodes(self, tree: Tree) -> NDArray[np.int32]:
         """Give the leaf that holds each row: from the root, or onwards from where the rows stood."""
-        if self._located is None or not tree.refines(self._located[0]):
-            self._located = (tree.stage, tree.locate(self._columns, len(self._classes)))
-        stage, nodes = self._located
-        if stage is not tree.stage:
-            self._located = None
-            for start in range(0, len(nodes), BLOCK):
-                rows = slice(start, start + BLOCK)
-                block = [column[rows] for column in self._columns]
-                while tree.descend(block, nodes[rows], stage.nodes):
-                    pass
-            self._located = (tree.stage, nodes)
+        located, self._located = self._located, None
+        if located is None or not tree.refines(located[0]):
+            nodes, known, steps = np.zeros(len(self._classes), np.int32), 1, int(tree.depths.max())
+        else:
+            (stage, nodes), known = located, located[0].nodes
+            steps = len(tree.stages_since(stage))
+
+        def descend(parts: Sequence[slice]) -> None:
+            for part in parts:
+                block = [column[part] for column in self._columns]
+                for _ in range(steps):
+                    tree.descend(block, nodes[part], known)
+
+        if steps:
+            in_shares(stretches(len(nodes), BLOCK), descend, len(nodes))
+        self._located = (tree.stage, nodes)
         return nodes
 
 
-def _add(counts: Integers, cells: Integers) -> None:
-    """Count the rows of a block into their cells, touching no more cells than the block can fill."""
-    if len(counts) <= 4 * BLOCK:
+def _add(counts: Integers, cells: Integers, weights: Integers | None) -> None:
+    """Count rows into their cells, in whole numbers, touching no more cells than a few for each row."""
+    if weights is None and len(counts) <= 4 * len(cells):
         counts += np.bincount(cells, minlength=len(counts))
     else:
-        np.add.at(counts, cells, 1)
-
-
-def _held(cells: Integers) -> Cells:
-    """Give the cells of an array that hold someone, and how many."""
-    held = np.flatnonzero(cells)
-    return held, cells[held]
-
-
-def _summed(pieces: Sequence[Cells]) -> Cells:
-    """Put the cells of blocks together; in several blocks they may appear several times, and their counts are added."""
-    cells = np.concatenate([np.empty(0, np.int64), *(cells for cells, _ in pieces)])
-    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in pieces)])
-    if len(pieces) <= 1:
-        return cells, counts
-    order = np.argsort(cells, kind="stable")
-    cells = cells[order]
-    first = np.flatnonzero(np.diff(cells, prepend=NONE))
-    return cells[first], np.add.reduceat(counts[order], first) if len(first) else counts
-
-
-def _breakdown(tally: Tally, attribute: int, cells: Integers, counts: Integers) -> Breakdown:
-    """List cells (place, leaf, class) by place and leaf, with a column for each class."""
-    keys, labels = np.divmod(cells.astype(np.int64, copy=False), tally.classes)
-    first = np.diff(keys, prepend=NONE) != 0
-    table = np.zeros((int(first.sum()), tally.classes), np.int64)
-    table[np.cumsum(first) - 1, labels] = counts
-    return Breakdown(tally.leaves(attribute), keys[first], table)
+        np.add.at(counts, cells, 1 if weights is None else weights)

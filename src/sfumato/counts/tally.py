@@ -104,6 +104,23 @@ class Breakdown:
     counts: Integers
     """keys x classes"""
 
+    @classmethod
+    def of_cells(cls, leaves: int, classes: int, cells: Integers, counts: Integers) -> Breakdown:
+        """List cells (place, leaf, class) that hold someone, in increasing order, by place and leaf."""
+        keys, labels = np.divmod(cells, classes)
+        first = np.diff(keys, prepend=NONE) != 0
+        table = np.zeros((int(first.sum()), classes), np.int64)
+        table[np.cumsum(first) - 1, labels] = counts
+        return cls(leaves, keys[first], table)
+
+    @classmethod
+    def of_dense(cls, cells: Integers) -> Breakdown:
+        """List what holds someone of all places x leaves x classes."""
+        leaves, classes = cells.shape[1:]
+        flat = cells.reshape(-1, classes)
+        keys = np.flatnonzero(flat @ np.ones(classes, np.int64))
+        return cls(leaves, keys, flat[keys])
+
     def __repr__(self) -> str:
         """Say nothing that was seen."""
         return "Breakdown(...)"
@@ -133,6 +150,15 @@ class Breakdown:
         cells = np.zeros((places * self.leaves, self.counts.shape[1]), np.int64)
         cells[self.keys] = self.counts
         return cells.reshape(places, self.leaves, -1)
+
+    def take(self, places: Integers) -> Breakdown:
+        """Give some places, in their order, as if they were all."""
+        begin, end = (self.position(places, np.full_like(places, border)) for border in (0, self.leaves))
+        sizes = end - begin
+        starts = np.cumsum(sizes) - sizes
+        rows = np.arange(int(sizes.sum())) + np.repeat(begin - starts, sizes)
+        keys = self.keys[rows] + np.repeat((np.arange(len(places)) - places) * self.leaves, sizes)
+        return Breakdown(self.leaves, keys, self.counts[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sfumato.io.draft import draft_schema
 from sfumato.io.encode import Coded, Misfit, encode, refuse_misfits
-from sfumato.io.tables import Table, open_table
+from sfumato.io.streams import Table
+from sfumato.io.tables import open_table
 
 __all__ = ["Coded", "Misfit", "Table", "draft_schema", "encode", "open_table", "refuse_misfits"]

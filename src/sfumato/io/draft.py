@@ -22,7 +22,7 @@ from sfumato.errors import TableError
 from sfumato.guard import guarded, unreadable
 from sfumato.io import values as reading
 from sfumato.io import wording
-from sfumato.io.tables import Table
+from sfumato.io.streams import Table
 from sfumato.schema import Column, Schema
 
 MOST_CATEGORIES = 10_000

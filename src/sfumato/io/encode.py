@@ -25,7 +25,7 @@ from sfumato.errors import SchemaError, TableError
 from sfumato.guard import guarded, unreadable
 from sfumato.io import values as reading
 from sfumato.io import wording
-from sfumato.io.tables import Table
+from sfumato.io.streams import Table
 from sfumato.schema import Predictor, Schema
 
 TOLERANCE = 1e-9

@@ -41,6 +41,8 @@ class SyntacticMethod(ABC):
     """why it looks at exact counts, for the ledger"""
     sampling: Fraction = Fraction(1)
     """with what probability each record is drawn to be looked at at all; the account draws"""
+    engines: ClassVar[tuple[str, ...]] = ("memory",)
+    """what can count for it: listing the combinations that occur is work on single records, which memory alone does"""
 
     @property
     @abstractmethod

@@ -1,0 +1,235 @@
+"""Which engine counts: by memory, by name, never told; and what cannot be is refused before anything is read."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from command_line import refused
+from sfumato import Account, DiffMulti, Schema, counting, memory_limit
+from sfumato.counting import Counting, least_memory
+from sfumato.counts.memory import MemoryEngine
+from sfumato.errors import MethodError, TableError
+from sfumato.io import encode, open_table
+from sfumato.memory_limit import available, in_words, memory_of
+from sfumato.schema import Schema as Declared
+
+SCHEMA = Schema.parse(
+    {
+        "name": "people",
+        "confirmed": True,
+        "attributes": {
+            "who": {"kind": "identifier"},
+            "age": {"kind": "numeric", "lower": 0, "upper": 100, "step": 1},
+            "town": {"kind": "categorical", "taxonomy": {"any": ["A", "B", "C"]}},
+        },
+    }
+)
+ROWS = 5000
+RNG = np.random.default_rng(0)
+PEOPLE = pa.table(
+    {
+        "who": np.arange(ROWS),
+        "age": RNG.integers(0, 101, ROWS),
+        "town": np.array(["A", "B", "C"])[RNG.integers(0, 3, ROWS)],
+    }
+)
+NEED = least_memory(SCHEMA)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Let an engine stand in for DuckDB that notes what it was given."""
+    found: list[dict[str, Any]] = []
+
+    @contextlib.contextmanager
+    def engine(source: Any, schema: Declared, *, memory: int, folder: Path) -> Iterator[MemoryEngine]:
+        table = source if isinstance(source, str) else source.read_all()
+        found.append({"source": table, "memory": memory, "folder": folder})
+        yield counting.memory_engine(encode(open_table(PEOPLE), schema), schema)
+
+    module = types.ModuleType("sfumato.engines.duckdb_engine")
+    module.duckdb_engine = engine  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sfumato.engines", types.ModuleType("sfumato.engines"))
+    monkeypatch.setitem(sys.modules, "sfumato.engines.duckdb_engine", module)
+    return found
+
+
+def publish(folder: Path, table: Any = PEOPLE, **how: Any) -> bytes:
+    release = Account(folder / "people.ledger", SCHEMA).publish(
+        table, DiffMulti(specializations=20), 1, unsafe_seed=1, **how
+    )
+    return release.counts.counts.tobytes() + repr(release.manifest).encode()
+
+
+def test_a_table_that_fits_is_counted_in_memory_and_else_by_duckdb(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    each = 1 + 1 + 1 + 4 + 1
+    in_memory = publish(tmp_path, memory=NEED + ROWS * each)
+    assert not asked
+    outside = publish(tmp_path, memory=NEED + ROWS * each - 1)
+    assert [one["memory"] for one in asked] == [NEED + ROWS * each - 1]
+    assert asked[0]["folder"] == tmp_path, "coded rows go beside the ledger"
+    assert asked[0]["source"].column_names == ["age", "town"], "what is not needed is not handed over"
+    assert in_memory == outside, "a release does not tell which engine counted"
+    assert publish(tmp_path, engine="duckdb", scratch=tmp_path / "rows") == in_memory
+    assert asked[1]["folder"] == tmp_path / "rows"
+
+
+def test_files_are_left_to_duckdb_itself(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+
+    pa.csv.write_csv(PEOPLE, tmp_path / "people.csv")
+    publish(tmp_path, tmp_path / "people.csv", engine="duckdb")
+    import duckdb
+
+    (one,) = asked
+    assert duckdb.sql(f"SELECT count(*), min(town), max(age::int) FROM {one['source']}").fetchall() == [
+        (ROWS, "A", 100)
+    ]
+
+
+def test_no_words_tell_the_engine(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
+    told: dict[str, list[str]] = {}
+    for engine in ("memory", "duckdb"):
+        told[engine] = []
+        publish(tmp_path, engine=engine, watch=told[engine].append)
+    assert asked
+    assert told["memory"] == told["duckdb"]
+
+
+def test_a_limit_is_kept_also_by_memory(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="codes must fit"):
+        publish(tmp_path, engine="memory", memory=NEED + 10)
+    publish(tmp_path, engine="memory")
+
+
+def test_a_stream_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="read once"):
+        publish(tmp_path, PEOPLE.to_reader(100), memory=NEED + 10)
+    assert publish(tmp_path, PEOPLE.to_reader(100)) == publish(tmp_path)
+
+
+def test_a_limit_too_small_for_the_schema_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MethodError, match=r"memory \(100 MB\) must be at least \d+ MB for this schema"):
+        publish(tmp_path, table="never opened.csv", memory="100MB")
+    wide = Schema.parse(
+        {"name": "x", "attributes": {"n": {"kind": "numeric", "lower": 0, "upper": 999_999, "step": 1}}}
+    )
+    assert least_memory(wide) > NEED + 6 * 10**7
+
+
+def test_the_machine_and_its_group_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert available() > 10**6
+    monkeypatch.setattr(memory_limit, "GROUP", tmp_path)
+    free = available()
+    (tmp_path / "memory.max").write_text("5000000\n")
+    (tmp_path / "memory.current").write_text("2000000\n")
+    assert available() == 3_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available() > free / 2
+    monkeypatch.setattr(counting, "available", lambda: 2 * (NEED + 10))
+    assert Counting()._most_rows(SCHEMA) == 1
+
+
+@pytest.mark.parametrize("size", ["", "much", "-1GB", "0", "4 parsecs", "1e9", "9" * 30])
+def test_sizes_that_are_none_are_refused(size: str) -> None:
+    with pytest.raises(MethodError, match="memory"):
+        memory_of(size)
+
+
+def test_sizes_are_read() -> None:
+    assert [memory_of(size) for size in ("512mb", "1 KiB", "2T", 77)] == [512 * 10**6, 1024, 2 * 10**12, 77]
+    assert in_words(1) == "1 MB"
+
+
+def test_engines_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MethodError, match=r"engine \(abacus\)"):
+        publish(tmp_path, engine="abacus")
+    with pytest.raises(MethodError, match="master must go with"):
+        publish(tmp_path, master="local[2]")
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("method", [["mondrian", "--k", "5"], ["tds", "--k", "5"]])
+@pytest.mark.usefixtures("alone")
+def test_methods_that_work_on_records_say_so(method: list[str]) -> None:
+    for engine in ("duckdb", "spark"):
+        told = refused("publish", "adult", "--method", *method, "--engine", engine, "--out", "release")
+        assert f"engine ({engine}) must be memory for {method[0]}" in told
+    assert "--memory must go with" in refused(
+        "publish", "adult", "--method", *method, "--memory", "4GB", "--out", "release"
+    )
+
+
+def test_spark_that_cannot_be_had_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No PySpark, no Java, a session that is gone, files that are not for Spark: each in one sentence."""
+    import pyarrow.parquet as pq
+
+    from sfumato.io.spark import spark_frame
+
+    pq.write_table(PEOPLE, tmp_path / "people.parquet")
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(TableError, match="must find PySpark"), spark_frame(tmp_path / "people.parquet", None):
+        pass
+    for source in (tmp_path / "people.csv", "people.duckdb::people", PEOPLE):
+        with pytest.raises(TableError, match="Spark frame or Parquet files"), spark_frame(source, None):
+            pass
+    with pytest.raises(TableError, match="must exist"), spark_frame(tmp_path / "none.parquet", None):
+        pass
+
+
+class Sessions:
+    """A Spark that cannot start, as when there is no Java."""
+
+    @property
+    def builder(self) -> Sessions:
+        raise RuntimeError("CANARY: [JAVA_GATEWAY_EXITED]")
+
+    def getActiveSession(self) -> None:  # noqa: N802
+        return None
+
+
+def test_spark_without_java_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    from sfumato.io.spark import spark_frame
+
+    pq.write_table(PEOPLE, tmp_path / "people.parquet")
+    module = types.ModuleType("pyspark.sql")
+    module.SparkSession = Sessions()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pyspark", types.ModuleType("pyspark"))
+    monkeypatch.setitem(sys.modules, "pyspark.sql", module)
+    with pytest.raises(TableError, match="Spark must start") as told, spark_frame(tmp_path / "people.parquet", None):
+        pass
+    assert "CANARY" not in str(told.value)
+    assert told.value.__context__ is None
+
+
+def test_a_frame_of_a_session_that_is_gone_is_refused() -> None:
+    from sfumato.io.spark import spark_frame
+
+    class Frame:
+        """A frame without its session."""
+
+        toLocalIterator = None  # noqa: N815
+
+        @property
+        def sparkSession(self) -> Any:  # noqa: N802
+            raise ConnectionError("CANARY")
+
+    Frame.__module__ = "pyspark.sql.dataframe"
+    with pytest.raises(TableError, match="session that runs") as told, spark_frame(Frame(), None):
+        pass
+    assert "CANARY" not in str(told.value)
