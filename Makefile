@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-memory bench-syntactic bench-confidence audit docs clean
+.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-memory bench-syntactic bench-confidence audit docs smoke fire fuzz lock pip-audit clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -31,8 +31,8 @@ demo: $(VENV)/.base
 	$(BIN)/sfumato report demo/release --out demo/report.html
 
 test: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks fuzz
+	$(BIN)/ruff format --check src tests benchmarks fuzz
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
@@ -82,5 +82,41 @@ audit: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.reference > docs/cli.md
 
+# The library as its users have it: nothing but the run-time dependencies, installed and not linked.
+SMOKE := .venv-smoke
+smoke:
+	@rm -rf $(SMOKE) && $(PYTHON) -m venv $(SMOKE)
+	$(SMOKE)/bin/python -m pip install --quiet --disable-pip-version-check .
+	@cd $(SMOKE) && for command in \
+	  "publish adult --epsilon 1 --specializations 5 --out release" \
+	  "query release age<30" \
+	  "sample release --rows 100 --out sample.csv" \
+	  "inspect release" \
+	  "verify release --ledger adult.ledger"; \
+	do echo "sfumato $$command" && bin/sfumato $$command > said.txt || { cat said.txt; exit 1; }; done
+	@cat $(SMOKE)/said.txt && rm -rf $(SMOKE)
+
+# Kills, full disks, jumping clocks and older ledgers: ROUNDS faults, and what was survived.
+ROUNDS ?= 300
+fire: $(VENV)/.dev
+	$(BIN)/python -W ignore tests/fire.py $(ROUNDS)
+
+# Every reader of other people's files, SECONDS each.
+SECONDS ?= 60
+TARGETS ?= schema_file taxonomy_file condition question_file sql record manifest statistics_file rules_file ledger_file release_file
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	@for target in $(TARGETS); do $(BIN)/python fuzz/fuzz.py $$target $(SECONDS) 2> fuzz/log.txt || { cat fuzz/log.txt; exit 1; }; done
+
+# The versions that we develop with, with digests, for every platform. `pip install --require-hashes -r` takes it.
+lock: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-header --no-emit-index-url --no-annotate \
+	  --generate-hashes --upgrade pyproject.toml -o requirements-dev.lock
+
+pip-audit: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --require-hashes -r requirements-dev.lock
+
 clean:
-	rm -rf $(VENV) .venv-peers demo
+	rm -rf $(VENV) .venv-peers $(SMOKE) demo fuzz/findings fuzz/log.txt

@@ -139,7 +139,7 @@ def test_no_error_tells_a_value_of_the_table(account: Account) -> None:
         account.publish(TABLE.replace({"Dancer": "CANARY", "N": "KANARI"}), METHOD, 1)
     assert "CANARY" not in str(caught.value)
     assert "KANARI" not in str(caught.value)
-    assert "job: value not in the taxonomy, 20 rows" in str(caught.value)
+    assert "job: value not in the taxonomy" in str(caught.value)
 
 
 def test_the_ledger_and_the_manifest_say_the_same(account: Account, tmp_path: Path) -> None:

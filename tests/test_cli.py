@@ -81,7 +81,7 @@ def test_the_bundled_table_is_published_by_name(tmp_path: Path, monkeypatch) -> 
     low, high = answer["interval95"]
     assert low < answer["value"] < high
     assert "adult: 1 spent" in done("account", "show", "adult")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["adult.ledger", "release"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["adult.ledger", "adult.ledger.head", "release"]
 
 
 def test_inspect_tells_promise_budget_steps_and_files(release: Path) -> None:
@@ -175,6 +175,7 @@ COMMANDS = {
     "sample": ["release", "--rows", "5", "--out", "sample.csv"],
     "records": ["release", "--out", "records.csv"],
     "risk": ["release"],
+    "verify": ["release"],
     "evaluate": ["release", "people.csv"],
     "schema": [],
     "account show": ["people.csv"],

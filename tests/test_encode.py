@@ -278,9 +278,10 @@ def test_absent_columns_and_empty_schemas_are_refused() -> None:
 
 def test_misfits_are_told_without_a_value() -> None:
     result = coded(names("a"), [CANARY, CANARY, None, "a"])
-    with pytest.raises(TableError, match="x: value not in the taxonomy, 2 rows") as caught:
+    with pytest.raises(TableError, match="x: value not in the taxonomy") as caught:
         refuse_misfits(result)
-    assert "x: missing value, 1 rows" in str(caught.value)
+    assert "x: missing value" in str(caught.value)
+    assert not any(digit in str(caught.value) for digit in "0123456789")
     assert "sfumato check" in caught.value.remedy
     assert CANARY not in str(caught.value) + repr(result)
 

@@ -11,7 +11,8 @@ import pytest
 
 from debits import ROUND, debit
 from sfumato.errors import BudgetError, LedgerError
-from sfumato.privacy.ledger import FORMAT, TABLES, Ledger, Reservation
+from sfumato.privacy.ledger import FORMAT, Ledger, Reservation
+from sfumato.privacy.ledger_tables import TABLES
 
 
 def test_a_new_ledger_has_its_whole_budget(ledger: Ledger) -> None:

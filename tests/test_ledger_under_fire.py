@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import pickle
 import signal
@@ -184,3 +185,17 @@ def test_processes_at_once_never_pay_beyond_one_reservation(ledger: Ledger) -> N
     paid = at_once(pay_many, [(str(ledger.path), publication, 8)] * 4)
     assert sum(paid) == 20
     assert ledger.statement().publications[0].paid == 1
+
+
+@pytest.mark.slow
+def test_the_ledger_survives_fire() -> None:
+    """A short `make fire`: kills, full disks, clocks, forbidden folders, older copies."""
+    program = Path(__file__).parent / "fire.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program), "14"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["faults injected and survived"] == 14
+    assert told["releases verified"] > 0
+    assert "not a refusal" not in done.stderr

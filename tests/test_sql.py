@@ -205,7 +205,7 @@ def test_names_that_differ_in_case_only_are_refused() -> None:
         ("pivot release on job using count(*)", "something else"),
         ("selec 1", "at character 1 .at 'selec 1'"),
         ("select 'ä', count(*) from release wher age > 4", r"at character (40|39) \(at ' ?age > 4'"),
-        ("select " + "(" * 2000 + "1" + ")" * 2000 + " +", "well-formed"),
+        ("select " + "(" * 2000 + "1" + ")" * 2000 + " +", "nested so deeply"),
         ("select " + "+".join(["age"] * 900) + ", count(*) from release group by 1", "nested so deeply"),
         ("select 1" + " " * 100_000, "at most 100,000 characters"),
         ("select '\udc80'", "readable text"),

@@ -11,6 +11,7 @@ from sfumato.holder import check, cocluster, draft
 from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
 from sfumato.release.answers import Estimate
 from sfumato.release.release import Release
+from sfumato.release.verification import verify
 from sfumato.schema import Schema
 from sfumato.syntactic import SYNTACTIC, TDS, Confidence, Mondrian
 from sfumato.taxonomy import Taxonomy
@@ -39,4 +40,5 @@ __all__ = [
     "cocluster",
     "datasets",
     "draft",
+    "verify",
 ]

@@ -28,6 +28,9 @@ MOST_LEAVES = 1_000_000
 FINEST_STEP = Fraction(1, 10**9)
 LARGEST = 10**15
 """Bounds are below this in size, so that every grid is exact in 64 bits."""
+DIGITS = 30
+"""No bound has more digits behind the point: as a fraction, 1e-999999999 would fill the memory."""
+LONGEST_NUMBER = 60
 EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -127,8 +130,8 @@ def _number_or_date(value: Any) -> Any:
     """Read `2020-01-31` as a date and everything else as an exact decimal number."""
     text = str(value).strip()
     try:
-        number = Decimal(text)
-        if abs(number) < LARGEST:
+        number = Decimal(text[: LONGEST_NUMBER + 1])
+        if len(text) <= LONGEST_NUMBER and abs(number) < LARGEST and int(number.as_tuple().exponent) >= -DIGITS:
             return number
     except ArithmeticError:
         with contextlib.suppress(ValueError):
@@ -214,12 +217,17 @@ class Numeric(Attribute):
         for point in self.points:
             if _exact(point).denominator != 1 or not self.origin <= _exact(point) < self.end:
                 raise SchemaError(f"point ({_plain(point)}) must be whole and between the bounds", "Remove it.")
-        _refuse_too_many(int((self.end - self.origin) / self.width) + 2 * len(self.points))
+        _refuse_too_many(self.most_leaves)
         if not self.is_whole and (self.width < FINEST_STEP or bool((np.diff(self.edges) <= 0).any())):
             raise SchemaError(
                 f"step ({str(_plain(self.step))[:40]}) must not be too fine for these bounds", "Use a larger step."
             )
         return self
+
+    @property
+    def most_leaves(self) -> int:
+        """How many leaves there can be, without drawing the grid."""
+        return int((self.end - self.origin) / self.width) + 2 * len(self.points) + 2
 
     @property
     def is_date(self) -> bool:

@@ -31,6 +31,7 @@ from sfumato.exact import read_fraction
 
 FORMAT = 1
 LARGEST_FILE = 64 * 2**20
+MOST_LEAVES = 5_000_000
 
 Column = Annotated[Categorical | Numeric | Identifier, Field(discriminator="kind")]
 Predictor = Categorical | Numeric
@@ -79,6 +80,12 @@ class Schema(BaseModel):
         for name in self.attributes:
             if not name.isprintable() or not name.strip():
                 raise SchemaError(f"attribute name {name!r:.40} must be printable text", "Rename the column.")
+        leaves = sum(_most_leaves(column) for column in self.attributes.values())
+        if leaves > MOST_LEAVES:
+            raise SchemaError(
+                f"all attributes together must have at most {MOST_LEAVES:,} leaves, and have about {leaves:,}",
+                "Use larger steps or coarser taxonomies.",
+            )
         targets = [name for name, column in self.attributes.items() if column.kind == "class"]
         if len(targets) > 1:
             raise SchemaError(
@@ -204,6 +211,13 @@ class Schema(BaseModel):
                 f"schema {path} must be a readable text file",
                 "Write one with `sfumato draft DATA`, or name it with --schema.",
             ) from None
+
+
+def _most_leaves(column: Column) -> int:
+    """Give how many leaves a column can have, without drawing its grid."""
+    if isinstance(column, Numeric):
+        return column.most_leaves
+    return 0 if isinstance(column, Identifier) else column.leaves
 
 
 class _TextLoader(yaml.BaseLoader):

@@ -6,6 +6,7 @@ The space it will need is set aside first, so that a full disk is found out befo
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -41,8 +42,12 @@ def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
             _sync(staging)
             _refuse_existing(target)
             staging.rename(target)
+            try:
+                _sync_folder(target.parent)
+            except OSError:
+                target.rename(staging)
+                raise
             made = []
-            _sync_folder(target.parent)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         for folder in made:
@@ -104,8 +109,15 @@ def reason_of(error: Exception) -> str:
     return os.strerror(number).lower() if number else "the system refuses"
 
 
+def refuse_special(path: Path) -> None:
+    """Refuse to open what is no file: a device or a pipe would be read for ever."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
 def sha256(path: Path) -> str:
     """Give a file's digest."""
+    refuse_special(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

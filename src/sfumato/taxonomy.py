@@ -181,6 +181,10 @@ def _path(row: Sequence[str], number: int) -> list[str]:
             "Write one row per leaf: leaf; parent; ...; root.",
         )
     path = [name for name, below in zip(names[1:], names, strict=False) if name != below]
+    if not path:
+        raise SchemaError(
+            f"row {number} of the hierarchy must have a root that is not its leaf", "End every row with *, for example."
+        )
     return [*reversed(path), names[0]]
 
 

@@ -29,6 +29,7 @@ from sfumato.cli.risk import risk
 from sfumato.cli.show import REFUSED, OneSentence, Show, reporting
 from sfumato.cli.show import table as laid_out
 from sfumato.cli.taxonomy import taxonomy
+from sfumato.cli.verify import verify
 from sfumato.errors import MethodError
 from sfumato.release.release import Release
 from sfumato.schema import Schema
@@ -244,6 +245,7 @@ for command in (
     reproduce,
     report,
     audit,
+    verify,
     account,
     taxonomy,
 ):

@@ -98,15 +98,15 @@ def encode(table: Table, schema: Schema) -> Coded:
 
 
 def refuse_misfits(coded: Coded) -> None:
-    """Raise one error that says, column by column, how many rows have no leaf and why."""
+    """Raise one error that says, column by column, why rows have no leaf; how many they are is for `check` to tell."""
     if not coded.misfits:
         return
-    listed = [f"{misfit.column}: {misfit.reason}, {misfit.rows:,} rows" for misfit in coded.misfits[:LISTED]]
+    listed = [f"{misfit.column}: {misfit.reason}" for misfit in coded.misfits[:LISTED]]
     if len(coded.misfits) > LISTED:
         listed.append(f"and {len(coded.misfits) - LISTED} more")
     raise TableError(
         f"every value must fit the schema, and some do not ({'; '.join(listed)})",
-        "Correct the table, or declare `missing` or `unseen` leaves in the schema; see `sfumato check`.",
+        "Correct the table, or declare `missing` or `unseen` leaves in the schema; `sfumato check` tells how many.",
     )
 
 

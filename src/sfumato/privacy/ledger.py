@@ -3,7 +3,7 @@
 A publication first reserves its whole epsilon in one transaction (so two at once cannot overspend), then every round
 writes its debit **before** the data is looked at. A crash leaves the debits that were written and the reservation,
 which a person can settle; nothing is ever updated or deleted, and triggers refuse to. A publication without epsilon
-holds and pays infinity, written `inf`.
+holds and pays infinity, written `inf`. A witness beside the file notices an older copy in its place.
 """
 
 from __future__ import annotations
@@ -21,27 +21,15 @@ from typing import Literal
 
 from sfumato.errors import BudgetError, LedgerError, PrivacyError
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
+from sfumato.privacy.ledger_tables import APPLICATION, LINES, fraction_of, layout, total_of
 from sfumato.privacy.statement import Publication, Statement
+from sfumato.privacy.witness import Witness
 
 FORMAT = 1
-APPLICATION = 0x5F0A70
-"""The mark of a ledger in the file's header."""
 PATIENCE = 30.0
 """Seconds to wait for another process's transaction."""
 
-REFUSE = "begin select raise(abort, 'the ledger is append-only'); end"
-
 Outcome = Literal["published", "failed", "settled by hand"]
-
-TABLES = {
-    "account": "format integer not null, name text not null, opened text not null",
-    "budget": "at text not null, epsilon text",
-    "publication": "id text primary key, at text not null, method text not null, epsilon text not null",
-    "debit": """publication text not null references publication(id), at text not null, label text not null,
-        mechanism text not null, epsilon text not null, sensitivity text not null, cells integer not null""",
-    "settlement": """publication text primary key references publication(id), at text not null,
-        outcome text not null check (outcome in ('published', 'failed', 'settled by hand')), digest text""",
-}
 
 
 class Ledger:
@@ -77,13 +65,28 @@ class Ledger:
             try:
                 db.execute("pragma synchronous = extra")
                 db.execute("pragma foreign_keys = on")
+                db.execute("pragma trusted_schema = off")
                 db.execute("begin immediate")
                 yield db
+                lines = self._lines(db) if db.total_changes else 0
                 db.execute("commit")
             finally:
                 db.close()
         except sqlite3.Error as error:
             raise self._unusable(str(error).lower()) from None
+        except (ValueError, TypeError, ArithmeticError):
+            raise self._unusable("its lines are not those of a ledger") from None
+        if path is None:
+            self._witness.note(lines)
+
+    @property
+    def _witness(self) -> Witness:
+        return Witness(self.path)
+
+    @staticmethod
+    def _lines(db: sqlite3.Connection) -> int:
+        (lines,) = db.execute(LINES).fetchone()
+        return int(lines)
 
     def _unusable(self, reason: str) -> LedgerError:
         return LedgerError(
@@ -95,6 +98,7 @@ class Ledger:
         """Begin the ledger if there is none: made aside and put in place whole, unless another process was first."""
         if self.path.exists():
             return
+        self._witness.refuse_older(0)
         aside = self.path.with_name(f".{uuid.uuid4().hex[:12]}.ledger")
         try:
             with self._transaction(aside) as db:
@@ -108,22 +112,10 @@ class Ledger:
                 aside.unlink(missing_ok=True)
 
     def _lay_out(self, db: sqlite3.Connection) -> None:
-        db.execute(f"pragma application_id = {APPLICATION}")
-        for table, columns in TABLES.items():
-            db.execute(f"create table {table} ({columns})")
-            for change in ("update", "delete"):
-                db.execute(f"create trigger {table}_{change} before {change} on {table} {REFUSE}")
-            self._once(db, table, "rowid")
-        self._once(db, "publication", "id")
-        self._once(db, "settlement", "publication")
+        for statement in layout():
+            db.execute(statement)
         db.execute("insert into account values (?, ?, ?)", (FORMAT, self._name, _now()))
         db.execute("insert into budget values (?, ?)", (_now(), _text(self._declared)))
-
-    @staticmethod
-    def _once(db: sqlite3.Connection, table: str, key: str) -> None:
-        """Refuse a row that would replace another."""
-        same = f"when exists (select 1 from {table} where {key} = new.{key})"
-        db.execute(f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}")
 
     def _check_format(self, db: sqlite3.Connection) -> None:
         if db.execute("pragma application_id").fetchone() != (APPLICATION,):
@@ -131,6 +123,7 @@ class Ledger:
         (found,) = db.execute("select format from account").fetchone()
         if found > FORMAT:
             raise LedgerError(f"ledger {self.path} must have format {FORMAT} or older", "Upgrade Sfumato to use it.")
+        self._witness.refuse_older(self._lines(db))
 
     def _check_owner(self, db: sqlite3.Connection) -> None:
         owner, budget = self._owner(db), self._budget(db)
@@ -153,11 +146,12 @@ class Ledger:
     @staticmethod
     def _budget(db: sqlite3.Connection) -> Fraction | None:
         (text,) = db.execute("select epsilon from budget order by rowid desc limit 1").fetchone()
-        return None if text is None else Fraction(text)
+        return None if text is None else fraction_of(text)
 
     def statement(self) -> Statement:
         """Read everything."""
         if not self.path.exists():
+            self._witness.refuse_older(0)
             return Statement(self._name, self._declared, ())
         with self._transaction() as db:
             return self._statement(db)
@@ -170,12 +164,12 @@ class Ledger:
             debits.setdefault(publication, []).append(
                 NonPrivate(label, mechanism)
                 if epsilon == str(INFINITE)
-                else Debit(label, mechanism, Fraction(epsilon), Fraction(sensitivity), cells)
+                else Debit(label, mechanism, fraction_of(epsilon), fraction_of(sensitivity), cells)
             )
         publications = tuple(
-            Publication(key, at, method, _total(epsilon), outcome or "open", tuple(debits.get(key, ())))
-            for key, at, method, epsilon, outcome in db.execute(
-                "select p.id, p.at, p.method, p.epsilon, s.outcome from publication p "
+            Publication(key, at, method, total_of(epsilon), outcome or "open", tuple(debits.get(key, ())), digest)
+            for key, at, method, epsilon, outcome, digest in db.execute(
+                "select p.id, p.at, p.method, p.epsilon, s.outcome, s.digest from publication p "
                 "left join settlement s on s.publication = p.id order by p.rowid"
             )
         )
@@ -268,7 +262,7 @@ class Ledger:
                 "See `sfumato account show` for the open ones.",
             )
         paid = db.execute("select epsilon from debit where publication = ?", (publication,))
-        return _total(row[0]), sum((_total(text) for (text,) in paid), Fraction(0))
+        return total_of(row[0]), sum((total_of(text) for (text,) in paid), Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -311,10 +305,6 @@ def _refuse_nothing(what: str, epsilon: Fraction) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _total(text: str) -> Total:
-    return INFINITE if text == str(INFINITE) else Fraction(text)
 
 
 def _text(budget: Fraction | None) -> str | None:

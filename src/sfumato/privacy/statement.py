@@ -22,6 +22,8 @@ class Publication:
     reserved: Total
     outcome: str
     debits: tuple[Debit | NonPrivate, ...] = field(default=())
+    digest: str | None = None
+    """the manifest's, if the release was written by the publication itself"""
 
     @property
     def paid(self) -> Total:

@@ -19,7 +19,7 @@ from sfumato.boxes import Boxes
 from sfumato.errors import ReleaseError
 from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.release.manifest import AGAIN
-from sfumato.release.reading import whole_numbers
+from sfumato.release.reading import read_columns, whole_numbers
 from sfumato.schema import Schema
 
 Integers = NDArray[np.int64]
@@ -46,8 +46,10 @@ def _write(path: Path, columns: Mapping[str, Integers]) -> None:
 
 def read_boxes(place: Path, schema: Schema, _: Mapping[str, Any]) -> tuple[Boxes, Noisy, tuple[NodeCounts, ...]]:
     """Read groups inside the schema's domain, each with someone in it."""
-    ranges, listed = pq.read_table(place / RANGES_FILE), pq.read_table(place / COUNTS_FILE)
-    ends = [whole_numbers(ranges[f"{side} {at}"]) for at, _end, side in _ends(len(schema.shape))]
+    sides = [f"{side} {at}" for at, _end, side in _ends(len(schema.shape))]
+    ranges = read_columns(place / RANGES_FILE, sides, 4 * len(sides) + len(schema.classes))
+    listed = read_columns(place / COUNTS_FILE, ["group", "class", "count"])
+    ends = [whole_numbers(ranges[name]) for name in sides]
     boxes = Boxes(schema.shape, np.stack(ends, axis=1).reshape(-1, len(schema.shape), 2))
     groups, classes, counts = (whole_numbers(listed[name]) for name in ("group", "class", "count"))
     cells = groups * len(schema.classes) + classes

@@ -29,14 +29,15 @@ from sfumato.release.histogram_files import read_counts, read_histogram, write_h
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.release.margin_files import FILE as MARGINS_FILE
 from sfumato.release.margin_files import margin_rates, read_margins, write_margins
-from sfumato.release.reading import read_rate, whole_numbers
+from sfumato.release.reading import read_columns, read_rate, whole_numbers
 from sfumato.release.records import count_names
 from sfumato.release.tree_files import read_consistency, read_tree, tree_geometry, write_tree
 from sfumato.schema import Schema
-from sfumato.storage import give_room, reason_of, sha256
+from sfumato.storage import give_room, reason_of, refuse_special, sha256
 from sfumato.tree import Tree
 
-GRID_FILES = {"records.parquet", MARGINS_FILE, "schema.json", "geometry.json"}
+RECORDS_FILE, MANIFEST_FILE = "records.parquet", "manifest.json"
+GRID_FILES = {RECORDS_FILE, MARGINS_FILE, "schema.json", "geometry.json"}
 FILES = {
     "grid": GRID_FILES,
     "groups": GRID_FILES | HISTOGRAM_FILES,
@@ -61,7 +62,7 @@ def write_release(staging: Path, contents: Contents, records: Iterator[pa.Record
     schema, partition, counts, margins, manifest, earlier, consistency, histogram = contents
     give_room(staging)
     try:
-        _write_records(staging / "records.parquet", records)
+        _write_records(staging / RECORDS_FILE, records)
         write_margins(staging, schema, margins)
         _write_json(staging / "schema.json", schema.plain())
         if isinstance(partition, Tree):
@@ -77,7 +78,7 @@ def write_release(staging: Path, contents: Contents, records: Iterator[pa.Record
             geometry |= write_histogram(staging, schema, counts, histogram)
         _write_json(staging / "geometry.json", geometry | margin_rates(schema, margins))
         sealed = manifest.with_files({path.name: sha256(path) for path in sorted(staging.iterdir())})
-        (staging / "manifest.json").write_text(sealed.dump(), encoding="utf-8")
+        (staging / MANIFEST_FILE).write_text(sealed.dump(), encoding="utf-8")
     except (OSError, pa.ArrowException) as error:
         raise ReleaseError(
             f"the release must be writable ({reason_of(error)})", "Free some space or choose another place."
@@ -108,7 +109,7 @@ def read_release(folder: str | Path) -> Contents:
     """Read a release, checking that it is whole and as published."""
     place = Path(folder)
     try:
-        manifest = Manifest.loads((place / "manifest.json").read_text(encoding="utf-8"))
+        manifest = Manifest.loads(read_text(place / MANIFEST_FILE))
         if manifest.files.keys() not in FILES.values():
             raise ReleaseError("manifest.json must seal exactly the files of a release", AGAIN)
         for name, digest in manifest.files.items():
@@ -133,9 +134,15 @@ def read_release(folder: str | Path) -> Contents:
         raise ReleaseError(f"{place} must be a Sfumato release, and its files do not fit together", AGAIN) from None
 
 
+def read_text(path: Path) -> str:
+    """Read a file of the release as text."""
+    refuse_special(path)
+    return path.read_text(encoding="utf-8")
+
+
 def _read(place: Path, manifest: Manifest) -> Contents:
-    schema = Schema.parse(json.loads((place / "schema.json").read_text(encoding="utf-8")))
-    geometry = json.loads((place / "geometry.json").read_text(encoding="utf-8"))
+    schema = Schema.parse(json.loads(read_text(place / "schema.json")))
+    geometry = json.loads(read_text(place / "geometry.json"))
     kind = geometry["partition"]["kind"]
     if kind not in FILES:
         raise ReleaseError(
@@ -177,7 +184,7 @@ def _refuse_other_noise(manifest: Manifest, partition: Regions, counts: Noisy, e
 def _read_grid(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple[Grid, Noisy, tuple[NodeCounts, ...]]:
     """Read a grid whose records show its counts as they were measured."""
     column = count_names(schema)[0]
-    noisy = whole_numbers(pq.read_table(place / "records.parquet", columns=[column])[column])
+    noisy = whole_numbers(read_columns(place / RECORDS_FILE, [column])[column])
     return _counted(schema, geometry, noisy)
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.privacy.noisy import Noisy
-from sfumato.release.reading import read_rate, whole_numbers
+from sfumato.release.reading import read_columns, read_rate, whole_numbers
 from sfumato.release.tree_files import count_columns
 from sfumato.schema import Schema
 
@@ -44,5 +44,6 @@ def read_histogram(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> 
 
 def read_counts(path: Path, schema: Schema) -> NDArray[np.int64]:
     """Read counts by class."""
-    table = pq.read_table(path)
-    return np.stack([whole_numbers(table[name]) for name in count_columns(schema)], axis=1)
+    names = count_columns(schema)
+    table = read_columns(path, names)
+    return np.stack([whole_numbers(table[name]) for name in names], axis=1)

@@ -21,7 +21,7 @@ from sfumato.exact import read_whole
 from sfumato.halving import borders, height
 from sfumato.privacy.noisy import Groups, Margin
 from sfumato.release.manifest import AGAIN
-from sfumato.release.reading import read_rate, whole_numbers
+from sfumato.release.reading import equal_to, read_columns, read_rate, whole_numbers
 from sfumato.schema import Schema
 
 Integers = NDArray[np.int64]
@@ -83,13 +83,14 @@ def margin_rates(schema: Schema, margins: Mapping[int, Margin]) -> dict[str, Any
 
 def read_margins(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> dict[int, Margin]:
     """Read margins that fit the schema: every part of every level that has a rate is counted, and nothing else is."""
-    table = pq.read_table(place / FILE, columns=["attribute", "level", "first_leaf", "noisy_count"])
-    owners = np.asarray(table["attribute"].to_pylist(), object)
-    levels, firsts, counts = (whole_numbers(table[name]) for name in table.column_names[1:])
+    names = ["attribute", "level", "first_leaf", "noisy_count"]
+    table = read_columns(place / FILE, names)
+    owners = table["attribute"]
+    levels, firsts, counts = (whole_numbers(table[name]) for name in names[1:])
     margins, rows = {}, 0
     for attribute, name in enumerate(schema.predictors):
         if name in geometry[RATES]:
-            own = owners == name
+            own = equal_to(owners, name)
             given = geometry[RATES][name]
             margins[attribute] = _margin(schema.shape[attribute], given, levels[own], firsts[own], counts[own])
             rows += int(own.sum())

@@ -244,9 +244,9 @@ class Release:
 
     def write_into(self, staging: Path) -> Release:
         """Write the release's files into an empty folder; give the release with its files sealed."""
-        return replace(self, manifest=write_release(staging, self._contents, self._published_batches()))
+        return replace(self, manifest=write_release(staging, self._contents, self.published_batches()))
 
-    def _published_batches(self) -> Iterator[pa.RecordBatch]:
+    def published_batches(self) -> Iterator[pa.RecordBatch]:
         """Give the rows of `records.parquet`: every cell where counts are noisy, else those that hold someone."""
         batches = self._record_batches("projection")
         if not self.counts.is_exact:

@@ -1,7 +1,8 @@
 """Answers to SQL about a release, computed by DuckDB over the estimates of cells.
 
 The relation `release` is made for each question, of the attributes that it mentions. DuckDB parses the question, says
-what it means on a relation without rows, and runs it; it can reach no files, no other tables and no extensions.
+what it means on a relation without rows, and runs it; it can reach no files, no other tables and no extensions, and has
+so much memory and time and no more.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -27,6 +30,7 @@ from sfumato.release.weighing import (
     inner_queries,
     named_columns,
     reads_release,
+    refuse_growing,
     refuse_other_relations,
     refuse_unstable,
 )
@@ -39,8 +43,18 @@ LOCKS = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
     "enable_external_access": "false",
+    "memory_limit": "4GB",
+    "temp_directory": "",
     "lock_configuration": "true",
 }
+MOST_SECONDS = 120.0
+"""A question may take so long."""
+MOST_BYTES = 2**30
+"""An answer may be so large."""
+LIMITS = (duckdb.InterruptException, duckdb.OutOfMemoryException)
+DEEPEST = 200
+"""So many brackets may be open: parsing takes the longer the more there are, and cannot be interrupted."""
+BATCH_ROWS = 64 * 2048
 AGGREGATE = "function_type = 'aggregate'"
 UNSTABLE = "stability <> 'CONSISTENT'"
 UNKNOWN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
@@ -52,10 +66,33 @@ Cells = Callable[[set[str]], pa.Table]
 def answer(text: str, schema: Schema, columns: Mapping[str, CellColumn], cells: Cells) -> pa.Table:
     """Answer a SELECT over `release`, counts being sums of estimates."""
     try:
-        with duckdb.connect(config=LOCKS) as connection:
+        with duckdb.connect(config=LOCKS) as connection, _in_time(connection):
             return _Desk(connection, schema, columns).answer(text, cells)
     except RecursionError:
-        raise QueryError("the SQL must not be nested so deeply", "Use lists with IN, or several questions.") from None
+        raise _too_deep() from None
+
+
+def _too_deep() -> QueryError:
+    return QueryError("the SQL must not be nested so deeply", "Use lists with IN, or several questions.")
+
+
+def _too_much() -> QueryError:
+    return QueryError(
+        f"an answer must take at most {MOST_SECONDS:.0f} seconds and {LOCKS['memory_limit']} of memory",
+        "Ask for less at once.",
+    )
+
+
+@contextmanager
+def _in_time(connection: Any) -> Iterator[None]:
+    """Interrupt what takes too long."""
+    clock = threading.Timer(MOST_SECONDS, connection.interrupt)
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
 
 
 class _Desk:
@@ -83,6 +120,7 @@ class _Desk:
         statement = self._read(text)
         query = statement["node"]
         refuse_other_relations(query)
+        refuse_growing(query)
         refuse_unstable(query, _functions(UNSTABLE, CLOCKS), self._attributes.keys())
         names = self._names_of_results(statement)
         weighing = Weighing(_functions(AGGREGATE), self._attributes.keys(), self._expression)
@@ -94,6 +132,8 @@ class _Desk:
             raise QueryError(f"the SQL must be at most {LONGEST:,} characters long", "Ask several shorter questions.")
         if re.search("[\0\ud800-\udfff]", text):
             raise QueryError("the SQL must be readable text", "Write it as UTF-8.")
+        if max(itertools.accumulate((one in "([{") - (one in ")]}") for one in text), default=0) > DEEPEST:
+            raise _too_deep()
         parsed = self._parsed(text)
         if parsed["error"]:
             raise _unreadable(parsed, text)
@@ -132,6 +172,8 @@ class _Desk:
         try:
             for inner in inner_queries(query):
                 self._describe(statement | {"node": inner})
+        except LIMITS:
+            raise _too_much() from None
         except duckdb.Error:
             raise QueryError(
                 "a subquery must stand by itself, without columns of the select around it", "Join it instead."
@@ -147,6 +189,8 @@ class _Desk:
         """Do something with a question, or say why it cannot be answered."""
         try:
             return action()
+        except LIMITS:
+            raise _too_much() from None
         except duckdb.Error as error:
             raise self._failure(str(error), query) from None
 
@@ -204,6 +248,12 @@ def _functions(kind: str, words: frozenset[str] = frozenset()) -> frozenset[str]
 
 
 def _arrow(relation: Any) -> pa.Table:
-    """Give a relation as Arrow; the method has another name before DuckDB 2."""
-    table = (getattr(relation, "to_arrow_table", None) or relation.arrow)()
-    return table if isinstance(table, pa.Table) else table.read_all()
+    """Give a relation as Arrow, unless it is too large; the method has another name before DuckDB 2."""
+    reader = (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(BATCH_ROWS)
+    batches, size = [], 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            raise QueryError(f"an answer must have at most {MOST_BYTES >> 20:,} MB", "Ask for less at once.")
+    return pa.Table.from_batches(batches, reader.schema)

@@ -19,7 +19,7 @@ from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError
 from sfumato.privacy.noisy import NodeCounts, Noisy
 from sfumato.release.manifest import AGAIN
-from sfumato.release.reading import read_rate, whole_numbers
+from sfumato.release.reading import read_columns, read_rate, whole_numbers
 from sfumato.schema import Schema
 from sfumato.tree import Tree
 
@@ -78,7 +78,8 @@ def _columns(schema: Schema, bought: NodeCounts) -> dict[str, Integers]:
 
 def read_tree(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple[Tree, Noisy, tuple[NodeCounts, ...]]:
     """Read a tree that partitions the schema's domain, and counts that fit it."""
-    parents, attributes, lows, highs = _read(place / "nodes.parquet", ["parent", "attribute", "low", "high"])
+    facts = ["parent", "attribute", "low", "high"]
+    parents, attributes, lows, highs = _read(place / "nodes.parquet", facts, 4 * len(schema.shape))
     tree = Tree.of_nodes(schema.shape, parents, attributes, np.stack([lows, highs], axis=1))
     names = ["node", "rate", *count_columns(schema)]
     final = _bought(tree, _read(place / "counts.parquet", names), geometry["counts_rates"])
@@ -94,8 +95,8 @@ def read_tree(place: Path, schema: Schema, geometry: Mapping[str, Any]) -> tuple
     return tree, final.noisy, earlier
 
 
-def _read(path: Path, names: Sequence[str]) -> list[Integers]:
-    table = pq.read_table(path)
+def _read(path: Path, names: Sequence[str], width: int = 0) -> list[Integers]:
+    table = read_columns(path, names, width)
     return [whole_numbers(table[name]) for name in names]
 
 

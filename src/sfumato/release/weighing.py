@@ -31,6 +31,12 @@ SYNONYMS = {"countif": "count_if", "mean": "avg"}
 CLOCKS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
 """What SQL calls without brackets."""
 
+GROWING = {
+    *("range", "generate_series", "repeat", "lpad", "rpad", "list_resize", "array_resize"),
+    *("format", "printf", "bar"),
+}
+"""What makes a value of any size out of a number."""
+
 QUERIES = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE"}
 RELATIONS = {"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "EXPRESSION_LIST"}
 
@@ -127,6 +133,14 @@ def refuse_unstable(tree: Node, unstable: Set[str], columns: Set[str]) -> None:
                 f"a function ({name[:40]}) must give the same whenever and for whatever cell it is called",
                 "Write the value itself, such as date '2024-01-31'.",
             )
+
+
+def refuse_growing(tree: Node) -> None:
+    """Refuse functions that could fill any memory from a few words: DuckDB's limits do not hold for single values."""
+    for node in everything(tree):
+        name = node["function_name"].lower() if node.get("class") == "FUNCTION" else ""
+        if name in GROWING:
+            raise QueryError(f"a function ({name}) must not make values of any size", "Write the values themselves.")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,207 @@
+"""Is a release what it says it is? Each claim of its manifest held against its files, its arithmetic, its account.
+
+Loading a release refuses at the first thing that is wrong. Here everything is looked at, and each check tells what it
+found, so that a tampered release is named by what was tampered with. What is left is who made it: digests are no
+signature, and only the holder's ledger knows what was published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.exact import read_fraction
+from sfumato.privacy.ledger import Ledger
+from sfumato.release.accounted import refuse_unknown
+from sfumato.release.folder import MANIFEST_FILE, read_text
+from sfumato.release.manifest import AGAIN, Manifest
+from sfumato.release.rechecking import most_paid, refuse_other_records, refuse_small_groups
+from sfumato.release.release import Release
+from sfumato.storage import sha256
+
+UNREADABLE = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
+    pa.ArrowException,
+)
+"""What reading something else than was expected raises."""
+MANY = 20
+"""More files than this are not listed one by one."""
+UNSIGNED = "who made it: digests are no signature, and whoever rewrites a release can rewrite them"
+SHUT = "not looked into, because it is not as it was published"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim about a release and what became of it."""
+
+    about: str
+    passed: bool | None
+    """None if it could not be checked"""
+    says: str
+
+    @property
+    def outcome(self) -> str:
+        """Say in a word what became of it."""
+        return {True: "passed", False: "failed", None: "not checked"}[self.passed]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Everything that was checked of a release, and what was not."""
+
+    release: str
+    checks: tuple[Check, ...]
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing that was checked is wrong."""
+        return all(check.passed is not False for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """What is wrong."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+
+def verify(folder: str | Path, ledger: str | Path | None = None) -> Verification:
+    """Check a release's folder, and that its account, if the ledger is given, knows it."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise ReleaseError(f"{str(place)[:200]} must be a release folder", "Name the folder that publish wrote.")
+    book = None if ledger is None else Ledger.open(ledger)
+    plain = _plain(place)
+    checks = [
+        _checked("manifest", lambda: _sealed(place)),
+        _checked("sum", lambda: _summed(plain)),
+        *_files(place, plain),
+    ]
+    checks += _inside(place, whole=all(check.passed for check in checks))
+    checks += [_account(place, book), Check("author", None, UNSIGNED)]
+    return Verification(str(folder), tuple(checks))
+
+
+def _checked(about: str, action: Callable[[], str]) -> Check:
+    """Look at one thing; a refusal is a failure, and so is what cannot even be read."""
+    try:
+        return Check(about, True, action())
+    except SfumatoError as error:
+        return Check(about, False, error.problem)
+    except UNREADABLE:
+        return Check(about, False, f"{about} must be readable, and is not")
+
+
+def _plain(place: Path) -> Any:
+    """Read the manifest as it stands, believing nothing."""
+    try:
+        return json.loads(read_text(place / MANIFEST_FILE))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _sealed(place: Path) -> str:
+    if not (place / MANIFEST_FILE).is_file():
+        raise ReleaseError(f"{MANIFEST_FILE} must be in the folder", AGAIN)
+    Manifest.loads(read_text(place / MANIFEST_FILE))
+    return f"{MANIFEST_FILE} is as it was sealed, and says in words what it says in numbers"
+
+
+def _summed(plain: Any) -> str:
+    """Add up the debits as they are written, without the code that wrote the sum."""
+    lines = plain["ledger"]
+    if "promise" in plain:
+        if not lines or any("epsilon" in line for line in lines):
+            raise ReleaseError("a release without epsilon must list what was looked at, and no price", AGAIN)
+        return f"its ledger names {_many(lines, 'look')} without epsilon, and it claims none"
+    parts = [read_fraction(line["epsilon"]) for line in lines]
+    claim = read_fraction(plain["epsilon"])
+    if claim is None or any(part is None or part < 0 for part in parts):
+        raise ReleaseError("the epsilons of the manifest must be fractions, none of them negative", AGAIN)
+    total = sum((part for part in parts if part is not None), Fraction(0))
+    if total != claim:
+        raise ReleaseError(f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {claim}", AGAIN)
+    return f"its ledger's {_many(lines, 'line')} sum to the epsilon that it claims, exactly {claim}"
+
+
+def _many(things: Any, name: str) -> str:
+    return f"{len(things):,} {name}{'' if len(things) == 1 else 's'}"
+
+
+def _files(place: Path, plain: Any) -> Iterator[Check]:
+    """Hold every file in the folder against the manifest, and every file of the manifest against the folder."""
+    sealed = plain.get("files") if isinstance(plain, dict) else None
+    sealed = sealed if isinstance(sealed, dict) else {}
+    wrong = []
+    for name, digest in sealed.items():
+        path = place / Path(str(name)).name
+        if path.name != name or path.is_symlink() or not path.is_file():
+            wrong.append(f"{_short(name)} must be a file in the folder, and is missing")
+        elif sha256(path) != digest:
+            wrong.append(f"{_short(name)} must be as it was published, and was changed")
+    strangers = sorted(path.name for path in place.iterdir() if path.name not in {*sealed, MANIFEST_FILE})
+    wrong += [f"{_short(name)} must not be in the folder: the manifest does not know it" for name in strangers]
+    if (place / MANIFEST_FILE).is_symlink():
+        wrong.append(f"{MANIFEST_FILE} must be a file in the folder, and is a link")
+    if not wrong:
+        yield Check("files", True, f"its {_many(sealed, 'file')} are as they were published, and there are no others")
+    yield from (Check("files", False, one) for one in wrong[:MANY])
+    if len(wrong) > MANY:
+        yield Check("files", False, f"{len(wrong) - MANY:,} more files must be as the manifest says")
+
+
+def _short(name: str) -> str:
+    """Write a name that anyone may have chosen."""
+    return str(name)[:80].encode("ascii", "backslashreplace").decode() if str(name).isprintable() else repr(name)[:80]
+
+
+def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
+    """Look at what the files say, if they are those that were published."""
+    abouts = ("contents", "records", "promise")
+    if not whole:
+        yield from (Check(about, None, SHUT) for about in abouts)
+        return
+    opened: list[Release] = []
+
+    def load() -> str:
+        opened.append(Release.load(place))
+        return "schema, regions, counts and margins fit together"
+
+    yield _checked("contents", load)
+    for release in opened:
+        yield _checked("records", lambda: _derived(place, release))  # noqa: B023
+        yield _checked("promise", lambda: _kept(place, release))  # noqa: B023
+    if not opened:
+        yield from (Check(about, None, SHUT) for about in abouts[1:])
+
+
+def _derived(place: Path, release: Release) -> str:
+    refuse_other_records(place, release)
+    return "the records follow from the counts and the schema"
+
+
+def _kept(place: Path, release: Release) -> str:
+    """Hold the noise of the counts against the epsilon, or the groups against the promise."""
+    manifest = release.manifest
+    seeded = "" if manifest.secure else "; but it was made with a known seed and carries NO guarantee"
+    if manifest.promise is not None:
+        refuse_small_groups(place, release)
+        return f"every published group keeps the promised {manifest.promise.model}{seeded}"
+    paid = most_paid(release)
+    if paid > manifest.epsilon:
+        raise ReleaseError(
+            f"what the counts cost by their noise ({paid}) must be at most the claimed epsilon, {manifest.epsilon}",
+            AGAIN,
+        )
+    return f"by their noise, its counts cost {float(paid):.4g} at most of its epsilon {manifest.epsilon}{seeded}"
+
+
+def _account(place: Path, book: Ledger | None) -> Check:
+    if book is None:
+        return Check("account", None, "whether the table's account knows it: give the ledger")
+    return _checked("account", lambda: refuse_unknown(Manifest.loads(read_text(place / MANIFEST_FILE)), place, book))

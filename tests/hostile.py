@@ -1,0 +1,204 @@
+"""Everything that Sfumato reads and somebody else may have written, each as a function of bytes.
+
+A target returns, or raises a `SfumatoError`; anything else is a finding. The ordinary suite feeds them from Hypothesis,
+`make fuzz` from a fuzzer that follows the code's branches.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from handmade import BOXES, handmade_tree, release_of, release_over
+from sfumato import Account, Confidence, Mondrian, Release, Schema, Taxonomy, verify
+from sfumato.cli.asked import read_questions
+from sfumato.cli.taxonomy import _rows
+from sfumato.conditions import read_condition
+from sfumato.errors import SfumatoError
+from sfumato.privacy.ledger import Ledger
+from sfumato.release.claims import claims_about
+from sfumato.release.manifest import Manifest
+from sfumato.syntactic.statistics import read_knowledge
+from test_confidence_releases import RULES, STATISTICS
+from test_confidence_releases import SCHEMA as PATIENTS
+from test_confidence_releases import TABLE as SICK
+
+Target = Callable[[bytes], None]
+
+
+@cache
+def workplace() -> Path:
+    """Give a folder for this process, in memory if possible."""
+    shared = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(prefix="hostile", dir=shared if os.access(shared, os.W_OK) else None))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
+@cache
+def release() -> Release:
+    """Give a release to ask, with margins."""
+    return release_of(margins={0: np.array([5, 10, -2, 4, 1]), 3: np.arange(8)})
+
+
+@cache
+def capped() -> Release:
+    """Give a release with capped confidence."""
+    account = Account(workplace() / "patients.ledger", PATIENTS)
+    method = Confidence(sensitive="disease", statistics=STATISTICS, rules=RULES)
+    return account.publish_without_epsilon(SICK, method, unsafe_seed=3)
+
+
+@cache
+def folders() -> tuple[Path, ...]:
+    """Give a saved release of every kind."""
+    anonymous = Account(workplace() / "open.ledger", PATIENTS).publish_without_epsilon(SICK, Mondrian(k=50))
+    tree = release_over(handmade_tree(), [[9, 3], [4, 1], [-1, 2]], {0: [20, 9]})
+    kinds = {"grid": release(), "tree": tree, "boxes": capped(), "anonymous": anonymous}
+    for name, one in kinds.items():
+        if not (workplace() / name).exists():
+            one.save(workplace() / name)
+    return tuple(workplace() / name for name in kinds)
+
+
+def text_of(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+def schema_file(data: bytes) -> None:
+    path = workplace() / "hostile.yaml"
+    path.write_bytes(data)
+    schema = Schema.load(path)
+    assert Schema.loads(schema.dump()).digest == schema.digest
+    assert len(schema.shape) == len(schema.predictors)
+
+
+def taxonomy_file(data: bytes) -> None:
+    path = workplace() / "hostile.csv"
+    path.write_bytes(data)
+    tree = Taxonomy.of_hierarchy(_rows(str(path)))
+    assert Taxonomy.of_hierarchy(tree.hierarchy).leaves == tree.leaves
+
+
+def condition(data: bytes) -> None:
+    read_condition(release().schema, text_of(data))
+    release().count(text_of(data))
+
+
+def question_file(data: bytes) -> None:
+    path = workplace() / "asked.csv"
+    path.write_bytes(data)
+    asked = read_questions(path)
+    release().count_many(asked.conditions[:50], asked.place)
+
+
+def sql(data: bytes) -> None:
+    release().sql(text_of(data))
+
+
+def record(data: bytes) -> None:
+    claims_about(capped(), text_of(data))
+
+
+def manifest(data: bytes) -> None:
+    Manifest.loads(text_of(data))
+
+
+def statistics_file(data: bytes) -> None:
+    schema = Confidence(sensitive="disease", statistics="x").narrowed(PATIENTS)
+    read_knowledge(text_of(data), None, schema, "public")
+
+
+def rules_file(data: bytes) -> None:
+    schema = Confidence(sensitive="disease", statistics="x").narrowed(PATIENTS)
+    read_knowledge(STATISTICS, text_of(data), schema, "public")
+
+
+def ledger_file(data: bytes) -> None:
+    path = workplace() / "hostile.ledger"
+    path.write_bytes(data)
+    try:
+        ledger = Ledger.open(path)
+        ledger.statement()
+        ledger.settle("nothing", "failed")
+    finally:
+        for rest in workplace().glob("hostile.ledger-*"):
+            rest.unlink(missing_ok=True)
+
+
+def release_file(data: bytes) -> None:
+    """Put bytes in the place of one file of a release, with fitting digests; the first two bytes say which."""
+    folder = folders()[data[0] % len(folders())] if data else folders()[0]
+    names = sorted(path.name for path in folder.iterdir())
+    name = names[data[1] % len(names)] if len(data) > 1 else names[0]
+    place = workplace() / "forged"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder, place)
+    (place / name).write_bytes(data[2:])
+    if name != "manifest.json":
+        seal_again(place)
+    verify(place)
+    opened = Release.load(place)
+    opened.count()
+    opened.records()
+
+
+def seal_again(place: Path) -> None:
+    """Write new digests, as a forger does."""
+    plain = json.loads((place / "manifest.json").read_text())
+    plain["files"] = {name: hashlib.sha256((place / name).read_bytes()).hexdigest() for name in plain["files"]}
+    plain.pop("digest", None)
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    (place / "manifest.json").write_text(json.dumps(plain | {"digest": digest}))
+
+
+TARGETS: dict[str, Target] = {
+    one.__name__: one
+    for one in (
+        *(schema_file, taxonomy_file, condition, question_file, sql, record),
+        *(manifest, statistics_file, rules_file, ledger_file, release_file),
+    )
+}
+
+
+def attempt(target: str, data: bytes) -> None:
+    """Feed a target; a refusal in a sentence is as good as an answer."""
+    with contextlib.suppress(SfumatoError):
+        TARGETS[target](data)
+
+
+def seeds() -> dict[str, list[bytes]]:
+    """Give good inputs to begin with, by target."""
+    ledger = Ledger(workplace() / "good.ledger", "people", None)
+    ledger.amend(None)
+    files = [
+        bytes([kind, at]) + path.read_bytes()
+        for kind, folder in enumerate(folders())
+        for at, path in enumerate(sorted(folder.iterdir()))
+    ]
+    return {
+        "schema_file": [release().schema.dump().encode(), BOXES.dump().encode(), PATIENTS.dump().encode()],
+        "taxonomy_file": [b"Dancer;Artist;*\nWriter;Artist;*\nRetired;Retired;*\n"],
+        "condition": [b"age between 30 and 40 and job = 'Artist'", b"born < 1990-01-20 and job in (Lawyer, Writer)"],
+        "question_file": [b'condition\nage < 30\n"job in (Lawyer, Writer)"\n', b"age < 30\nwage >= 30\n"],
+        "sql": [
+            b"select job, count(*) from release where age >= 40 group by job",
+            b"with a as (select age, avg(wage) w from release group by 1) select sum(w) from a",
+        ],
+        "record": [b"age=34,sex=male", b"town=Aa"],
+        "manifest": [(folder / "manifest.json").read_bytes() for folder in folders()],
+        "statistics_file": [STATISTICS.encode()],
+        "rules_file": [RULES.encode()],
+        "ledger_file": [ledger.path.read_bytes()],
+        "release_file": files,
+    }

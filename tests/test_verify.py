@@ -1,0 +1,351 @@
+"""A release that was tampered with, anywhere and by any means we thought of, is named as such; a good one is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato
+from command_line import run
+from sfumato import TDS, Account, CDiffGen, Confidence, DiffGen, DiffMulti, DPCocGen, Laplace, Mondrian, Schema
+from sfumato.cli.show import REFUSED
+from sfumato.errors import ReleaseError
+from sfumato.privacy.ledger import Ledger
+from sfumato.release.verification import Verification
+from test_account import SCHEMA
+from test_account import TABLE as FEW
+from test_release_folder import reseal
+
+TABLE = pd.concat([FEW] * 50)
+PEOPLE = Schema.loads(SCHEMA.replace("budget: 2\n", ""))
+METHODS = {
+    "diffgen": DiffGen(specializations=3),
+    "cdiffgen": CDiffGen(specializations=3),
+    "diffmulti": DiffMulti(),
+    "laplace": Laplace(),
+    "dpcocgen": DPCocGen(),
+    "mondrian": Mondrian(k=5),
+    "diverse": Mondrian(k=5, diversity=2),
+    "tds": TDS(k=7),
+    "confidence": Confidence(sensitive="class", statistics_from_data=True, sampling="1"),
+}
+SEVERAL = ("diffgen", "diffmulti", "dpcocgen", "mondrian", "confidence")
+"""One for each kind of folder."""
+
+
+def publish(account: Account, name: str, out: Path) -> None:
+    method = METHODS[name]
+    if name in ("mondrian", "diverse", "tds", "confidence"):
+        account.publish_without_epsilon(TABLE, method, out=out)
+    else:
+        account.publish(TABLE, method, 1, out=out)
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("originals")
+    account = Account(folder / "people.ledger", PEOPLE)
+    for name in METHODS:
+        publish(account, name, folder / name)
+    publish(account, "diffgen", folder / "other diffgen")
+    return folder
+
+
+@pytest.fixture
+def ledger(originals: Path) -> Path:
+    return originals / "people.ledger"
+
+
+@pytest.fixture
+def copy(originals: Path, tmp_path: Path):
+    def copied(name: str) -> Path:
+        shutil.rmtree(tmp_path / name, ignore_errors=True)
+        return Path(shutil.copytree(originals / name, tmp_path / name))
+
+    return copied
+
+
+def failed(found: Verification) -> dict[str, list[str]]:
+    told: dict[str, list[str]] = {}
+    for check in found.failures:
+        told.setdefault(check.about, []).append(check.says)
+    return told
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_good_release_passes_every_check(originals: Path, ledger: Path, name: str) -> None:
+    found = sfumato.verify(originals / name, ledger)
+    assert {check.about: check.passed for check in found.checks} == dict.fromkeys(
+        ("manifest", "sum", "files", "contents", "records", "promise", "account"), True
+    ) | {"author": None}
+
+
+def test_without_a_ledger_it_says_that_the_account_was_not_asked(originals: Path) -> None:
+    found = sfumato.verify(originals / "diffgen")
+    assert found.verified
+    assert [check.about for check in found.checks if check.passed is None] == ["account", "author"]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_flipped_byte_in_any_file_is_named(copy, name: str) -> None:
+    release = copy(name)
+    for path in sorted(release.iterdir()):
+        content = path.read_bytes()
+        for at in range(0, len(content), max(len(content) // 12, 1)):
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+            told = failed(sfumato.verify(release))
+            if path.name == "manifest.json":
+                assert "manifest" in told
+            else:
+                assert told == {"files": [f"{path.name} must be as it was published, and was changed"]}
+        path.write_bytes(content)
+    assert sfumato.verify(release).verified
+
+
+def places(plain: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Give the way to every value in a manifest."""
+    parts = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list) else ()
+    for key, value in parts:
+        yield (*at, key)
+        yield from places(value, (*at, key))
+
+
+def changed(value: Any) -> Any:
+    """Give another value of the same kind."""
+    if isinstance(value, dict | list):
+        return type(value)()
+    if isinstance(value, str):
+        fraction = value.replace("/", "").isdigit()
+        return str(Fraction(value) * 2 + 1) if fraction else value[:-1] + ("0" if value[-1:] != "0" else "1")
+    return not value if isinstance(value, bool) else "x" if value is None else value + 1
+
+
+def with_change(plain: Any, place: tuple[Any, ...]) -> Any:
+    edited = json.loads(json.dumps(plain))
+    inner = edited
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = changed(inner[place[-1]])
+    return edited
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_any_edited_value_of_the_manifest_is_named_even_if_it_is_sealed_again(copy, ledger: Path, name: str) -> None:
+    release = copy(name)
+    path = release / "manifest.json"
+    original = path.read_text()
+    plain = json.loads(original)
+    tried = [place for place in places(plain) if with_change(plain, place) != plain]
+    for place in tried:
+        edited = with_change(plain, place)
+        path.write_text(json.dumps(edited))
+        assert "manifest" in failed(sfumato.verify(release)), place
+        if place[0] not in ("files", "digest"):
+            edited.pop("digest")
+            reseal(release, **edited)
+            assert {"manifest", "account"} & failed(sfumato.verify(release, ledger)).keys(), place
+    assert len(tried) > 15
+
+
+def test_a_sum_that_is_not_the_claim_is_told_in_fractions(copy) -> None:
+    release = copy("diffgen")
+    path = release / "manifest.json"
+    path.write_text(path.read_text().replace('"epsilon": "1"', '"epsilon": "1/100"', 1))
+    assert failed(sfumato.verify(release))["sum"] == [
+        "the ledger's lines (sum 1) must sum to the claimed epsilon, 1/100"
+    ]
+
+
+def test_a_name_that_stands_twice_is_no_manifest(copy) -> None:
+    path = copy("diffgen") / "manifest.json"
+    path.write_text('{"epsilon": "1/100",' + path.read_text().lstrip()[1:])
+    assert "manifest" in failed(sfumato.verify(path.parent))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_files_that_are_gone_added_or_linked_are_named(copy, originals: Path, name: str) -> None:
+    for victim in sorted(path.name for path in (originals / name).iterdir()):
+        release = copy(name)
+        (release / victim).unlink()
+        about = "manifest" if victim == "manifest.json" else "files"
+        assert any(victim in told for told in failed(sfumato.verify(release))[about])
+        (release / victim).symlink_to(originals / name / victim)
+        assert any(victim in told for told in failed(sfumato.verify(release))["files"])
+    for stranger in ("notes.txt", ".hidden", "people.csv", "a folder/inside", "bad\nname"):
+        release = copy(name)
+        (release / stranger).parent.mkdir(exist_ok=True)
+        (release / stranger).write_text("x")
+        (told,) = failed(sfumato.verify(release))["files"]
+        assert "the manifest does not know it" in told
+        assert "\n" not in told
+
+
+def test_a_pipe_in_place_of_a_file_is_not_read(copy) -> None:
+    for victim in ("records.parquet", "manifest.json"):
+        release = copy("diffgen")
+        (release / victim).unlink()
+        os.mkfifo(release / victim)
+        assert not sfumato.verify(release).verified
+        with pytest.raises(ReleaseError):
+            sfumato.Release.load(release)
+
+
+@pytest.mark.parametrize("victim", ["records.parquet", "margins.parquet", "geometry.json"])
+def test_files_of_another_release_are_named(copy, originals: Path, victim: str) -> None:
+    release = copy("diffgen")
+    shutil.copy(originals / "other diffgen" / victim, release / victim)
+    same = (originals / "diffgen" / victim).read_bytes() == (release / victim).read_bytes()
+    assert same or failed(sfumato.verify(release)) == {
+        "files": [f"{victim} must be as it was published, and was changed"]
+    }
+
+
+def test_another_releases_manifest_is_named(copy, originals: Path) -> None:
+    release = copy("diffgen")
+    shutil.copy(originals / "other diffgen" / "manifest.json", release)
+    assert "records.parquet must be as it was published, and was changed" in failed(sfumato.verify(release))["files"]
+
+
+def forged_records(release: Path, change) -> None:
+    path = release / "records.parquet"
+    table = pq.read_table(path)
+    pq.write_table(change(table), path, compression="zstd")
+    reseal(release)
+
+
+def with_count(table: pa.Table, more: int) -> pa.Table:
+    counts = table["count"].to_pylist()
+    counts[-1] += more
+    return table.set_column(table.column_names.index("count"), "count", pa.array(counts, pa.int64()))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("change", ["count", "name", "fewer", "more", "column"])
+def test_records_that_the_counts_do_not_make_are_named(copy, ledger: Path, name: str, change: str) -> None:
+    release = copy(name)
+    forged_records(
+        release,
+        {
+            "count": lambda table: with_count(table, 5),
+            "name": lambda table: table.set_column(0, table.column_names[0], pa.array(["x"] * len(table))),
+            "fewer": lambda table: table.slice(1),
+            "more": lambda table: pa.concat_tables([table, table.slice(0, 1)]),
+            "column": lambda table: table.drop_columns(["count"]),
+        }[change],
+    )
+    told = failed(sfumato.verify(release, ledger))
+    assert {"records", "contents"} & told.keys()
+    assert "account" in told
+
+
+def test_records_that_break_k_anonymity_are_named_as_that(copy) -> None:
+    release = copy("mondrian")
+    forged_records(release, lambda table: table.set_column(2, "class", pa.array(["Y"] * len(table))).slice(0, 1))
+    forged_records(release, lambda table: with_count(table, 2 - table["count"][-1].as_py()))
+    assert failed(sfumato.verify(release))["promise"] == ["the published records must be as promised, and are not"]
+
+
+@pytest.mark.parametrize("name", ["diffgen", "diffmulti", "dpcocgen"])
+def test_less_noise_than_was_paid_for_is_named(copy, name: str) -> None:
+    release = copy(name)
+    geometry = json.loads((release / "geometry.json").read_text())
+    if name == "diffmulti":
+        geometry["counts_rates"] = ["2" for _ in geometry["counts_rates"]]
+    else:
+        geometry["counts_epsilon"] = "2"
+    (release / "geometry.json").write_text(json.dumps(geometry))
+    reseal(release)
+    told = failed(sfumato.verify(release))
+    assert told["promise"][0].startswith("what the counts cost by their noise (")
+
+
+# The account.
+
+
+def test_a_release_that_the_ledger_does_not_know_is_named(originals: Path, tmp_path: Path) -> None:
+    other = Account(tmp_path / "other.ledger", PEOPLE)
+    other.publish(TABLE, METHODS["laplace"], 1)
+    (told,) = failed(sfumato.verify(originals / "diffgen", tmp_path / "other.ledger"))["account"]
+    assert "must be in the ledger, and is not" in told
+
+
+def test_another_tables_ledger_is_named(originals: Path, tmp_path: Path) -> None:
+    Ledger(tmp_path / "other.ledger", "others", None).begin()
+    (told,) = failed(sfumato.verify(originals / "diffgen", tmp_path / "other.ledger"))["account"]
+    assert told == "the ledger must be that of table people, and is that of others"
+
+
+def test_a_rolled_back_ledger_does_not_know_what_came_later(tmp_path: Path) -> None:
+    account = Account(tmp_path / "people.ledger", PEOPLE)
+    publish(account, "laplace", tmp_path / "first")
+    shutil.copy(tmp_path / "people.ledger", tmp_path / "backup.ledger")
+    publish(account, "laplace", tmp_path / "second")
+    assert sfumato.verify(tmp_path / "first", tmp_path / "backup.ledger").verified
+    assert "account" in failed(sfumato.verify(tmp_path / "second", tmp_path / "backup.ledger"))
+
+
+def test_a_seeded_release_is_in_no_account_and_says_so(tmp_path: Path) -> None:
+    account = Account(tmp_path / "people.ledger", PEOPLE)
+    publish(account, "laplace", tmp_path / "booked")
+    account.publish(TABLE, METHODS["diffgen"], 1, out=tmp_path / "seeded", unsafe_seed=1)
+    alone = sfumato.verify(tmp_path / "seeded")
+    assert alone.verified
+    assert any("carries NO guarantee" in check.says for check in alone.checks)
+    assert (
+        "known seed never is" in failed(sfumato.verify(tmp_path / "seeded", tmp_path / "people.ledger"))["account"][0]
+    )
+
+
+def test_a_release_saved_later_is_known_by_its_lines(tmp_path: Path) -> None:
+    account = Account(tmp_path / "people.ledger", PEOPLE)
+    account.publish(TABLE, METHODS["diffgen"], 1).save(tmp_path / "release")
+    found = sfumato.verify(tmp_path / "release", tmp_path / "people.ledger")
+    assert found.verified
+    assert "digest was not noted" in str(found.checks)
+
+
+def test_a_release_whose_publication_was_noted_as_failed_is_named(tmp_path: Path, monkeypatch) -> None:
+    account = Account(tmp_path / "people.ledger", PEOPLE)
+    settle = Ledger.settle
+    monkeypatch.setattr(Ledger, "settle", lambda self, key, _, digest=None: settle(self, key, "failed", digest))
+    publish(account, "laplace", tmp_path / "release")
+    (told,) = failed(sfumato.verify(tmp_path / "release", tmp_path / "people.ledger"))["account"]
+    assert "noted the publication as failed" in told
+
+
+# The command.
+
+
+def test_the_command_lists_ticks_and_failures(copy, ledger: Path) -> None:
+    release = copy("diffgen")
+    good = run("verify", release, "--ledger", ledger)
+    assert (good.exit_code, good.stderr) == (0, "")
+    assert good.stdout.count("\nok ") + good.stdout.startswith("ok ") == 7
+    assert good.stdout.endswith("nothing is wrong with what was checked\n")
+    (release / "extra").write_text("x")
+    (release / "schema.json").unlink()
+    bad = run("verify", release)
+    assert bad.exit_code == REFUSED
+    assert bad.stdout.count("WRONG") == 2
+    assert "NOT as published: 2 failed" in bad.stdout
+    plain = run("verify", release, "--json")
+    assert plain.exit_code == REFUSED
+    assert not json.loads(plain.stdout)["verified"]
+
+
+def test_the_command_refuses_what_is_no_folder_and_no_ledger(originals: Path, tmp_path: Path) -> None:
+    for arguments in ([tmp_path / "absent"], [originals / "diffgen", "--ledger", tmp_path / "absent"]):
+        result = run("verify", *arguments)
+        assert result.exit_code == REFUSED
+        assert result.stderr.startswith("error: ")
+    assert run("verify", tmp_path).exit_code == REFUSED
