@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-memory bench-syntactic bench-confidence audit docs smoke fire fuzz lock pip-audit clean
+.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-memory bench-syntactic bench-confidence bench-scale test-scale audit docs smoke fire fuzz lock pip-audit clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,16 @@ reproduce: $(VENV)/.dev
 reproduce-quick: $(VENV)/.dev
 	$(BIN)/sfumato reproduce all --quick --out reproduction
 
+$(VENV)/.scale: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'
+	@touch $@ $(VENV)/.dev $(VENV)/.base
+
+# What needs Spark and Java, or much memory and disk: a cluster of two workers on this machine is started and stopped.
+test-scale: $(VENV)/.scale
+	$(BIN)/python -m pytest tests/scale
+	SFUMATO_TEST_SPARK=1 PYTHONPATH=tests/scale $(BIN)/python -m pytest tests/test_engines.py tests/test_engine_releases.py
+
 bench-diffgen: $(VENV)/.dev
 	$(BIN)/sfumato reproduce diffgen
 	$(BIN)/python benchmarks/diffgen.py
@@ -78,6 +88,9 @@ bench-confidence: $(VENV)/.dev
 
 audit: $(VENV)/.dev
 	$(BIN)/python tests/large_audit.py
+
+bench-scale: $(VENV)/.scale
+	$(BIN)/python benchmarks/scale.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.reference > docs/cli.md

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines_under_test import ENGINES, OPENERS, Open, coded_table, in_memory
 from sfumato.counts import memory
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.tally import CountEngine, Tally
+from sfumato.counts.tally import CountEngine, Counts, Tally
+from sfumato.engines.duckdb_engine import DuckDBEngine
+from sfumato.engines.questions import Rows
 from sfumato.partition import Grid
 from sfumato.tree import Partition, Tree
 from trees import growing_trees, random_trees
 
 SHAPE, CLASSES = (3, 5, 2), 3
-Make = Callable[[np.ndarray], CountEngine]
+EXAMPLES = 4 if "spark" in OPENERS else 25
 
 
-def in_memory(rows: np.ndarray) -> CountEngine:
-    return MemoryEngine(list(rows.T[:-1].astype(np.uint8)), rows.T[-1].astype(np.uint8))
+def opened(open_engine: Open, rows: np.ndarray) -> AbstractContextManager[CountEngine]:
+    return open_engine(*coded_table(rows, SHAPE, CLASSES))
 
-
-ENGINES = pytest.mark.parametrize("make", [in_memory])
 
 tables = st.lists(st.tuples(*(st.integers(0, size - 1) for size in (*SHAPE, CLASSES))), max_size=40).map(
     lambda rows: np.array(rows, np.int64).reshape(len(rows), 4)
@@ -45,11 +46,14 @@ def by_hand(rows: np.ndarray, box: np.ndarray, attribute: int | None = None) -> 
 
 
 @ENGINES
-@settings(deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(rows=tables, partition=st.one_of(grids, trees), wanted=st.sets(st.integers(0, 2)))
-def test_counts_are_exact_and_dense(make: Make, rows: np.ndarray, partition: Partition, wanted: set[int]) -> None:
+def test_counts_are_exact_and_dense(
+    open_engine: Open, rows: np.ndarray, partition: Partition, wanted: set[int]
+) -> None:
     boxes = partition.boxes[partition.leaves] if isinstance(partition, Tree) else partition.boxes(0, partition.regions)
-    counts = make(rows).tally(Tally(partition, CLASSES, tuple(sorted(wanted))))
+    with opened(open_engine, rows) as engine:
+        counts = engine.tally(Tally(partition, CLASSES, tuple(sorted(wanted))))
     assert counts.by_place.dtype == np.int64
     assert np.array_equal(counts.by_place, np.stack([by_hand(rows, box) for box in boxes]))
     assert counts.by_leaf.keys() == wanted
@@ -60,11 +64,14 @@ def test_counts_are_exact_and_dense(make: Make, rows: np.ndarray, partition: Par
 
 
 @ENGINES
-@settings(deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(rows=tables, tree=trees, data=st.data())
-def test_some_leaves_of_a_tree_are_counted_alone(make: Make, rows: np.ndarray, tree: Tree, data: st.DataObject) -> None:
+def test_some_leaves_of_a_tree_are_counted_alone(
+    open_engine: Open, rows: np.ndarray, tree: Tree, data: st.DataObject
+) -> None:
     nodes = np.array(sorted(data.draw(st.sets(st.sampled_from(tree.leaves.tolist())))), np.int64)
-    counts = make(rows).tally(Tally(tree, CLASSES, (0, 1, 2), nodes))
+    with opened(open_engine, rows) as engine:
+        counts = engine.tally(Tally(tree, CLASSES, (0, 1, 2), nodes))
     assert counts.by_place.shape == (len(nodes), CLASSES)
     for place, node in enumerate(nodes):
         assert np.array_equal(counts.by_place[place], by_hand(rows, tree.boxes[node]))
@@ -73,49 +80,100 @@ def test_some_leaves_of_a_tree_are_counted_alone(make: Make, rows: np.ndarray, t
 
 
 @ENGINES
-@settings(deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(rows=tables, stages=growing_trees(SHAPE), data=st.data())
 def test_a_tree_that_grows_is_counted_like_one_that_was_always_there(
-    make: Make, rows: np.ndarray, stages: list[Tree], data: st.DataObject
+    open_engine: Open, rows: np.ndarray, stages: list[Tree], data: st.DataObject
 ) -> None:
     """In any order, also with stages left out or asked again."""
-    growing = make(rows)
-    for stage in data.draw(st.lists(st.sampled_from(stages), max_size=6)):
-        grown = growing.tally(Tally(stage, CLASSES, (0,)))
-        afresh = make(rows).tally(Tally(stage, CLASSES, (0,)))
+    with opened(open_engine, rows) as engine:
+        asked = data.draw(st.lists(st.sampled_from(stages), max_size=6))
+        answers = [engine.tally(Tally(stage, CLASSES, (0,))) for stage in asked]
+    for stage, grown in zip(asked, answers, strict=True):
+        with opened(in_memory, rows) as engine:
+            afresh = engine.tally(Tally(stage, CLASSES, (0,)))
         assert np.array_equal(grown.by_place, afresh.by_place)
         assert np.array_equal(grown.by_leaf[0].keys, afresh.by_leaf[0].keys)
 
 
-@ENGINES
-@pytest.mark.parametrize("dense", [0, 1 << 18])
-def test_blocks_and_order_do_not_matter(make: Make, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def assert_same(left: Counts, right: Counts) -> None:
+    assert np.array_equal(left.by_place, right.by_place)
+    assert left.by_leaf.keys() == right.by_leaf.keys()
+    for attribute, breakdown in left.by_leaf.items():
+        assert np.array_equal(breakdown.keys, right.by_leaf[attribute].keys)
+        assert np.array_equal(breakdown.counts, right.by_leaf[attribute].counts)
+
+
+def random_rows(number: int) -> np.ndarray:
     rng = np.random.default_rng(0)
-    rows = np.stack([rng.integers(0, size, 1000) for size in (*SHAPE, CLASSES)], axis=1)
-    tally = Tally(Grid.whole(SHAPE).refine(1, (2,)), CLASSES, (0, 1))
-    whole = make(rows).tally(tally)
-    monkeypatch.setattr(memory, "DENSE", dense)
-    for block in (7, 64):
-        monkeypatch.setattr(memory, "BLOCK", block)
-        monkeypatch.setattr(memory, "SORTED_BLOCK", block)
-        shuffled = make(rng.permutation(rows)).tally(tally)
-        assert np.array_equal(whole.by_place, shuffled.by_place)
-        for key in (0, 1):
-            assert np.array_equal(whole.by_leaf[key].keys, shuffled.by_leaf[key].keys)
-            assert np.array_equal(whole.by_leaf[key].counts, shuffled.by_leaf[key].counts)
+    return np.stack([rng.integers(0, size, number) for size in (*SHAPE, CLASSES)], axis=1)
+
+
+ASKED = Tally(Grid.whole(SHAPE).refine(1, (2,)), CLASSES, (0, 1))
+
+
+@ENGINES
+def test_order_does_not_matter(open_engine: Open) -> None:
+    rows = random_rows(1000)
+    with opened(in_memory, rows) as engine:
+        whole = engine.tally(ASKED)
+    for seed in range(2):
+        with opened(open_engine, np.random.default_rng(seed).permutation(rows)) as engine:
+            assert_same(whole, engine.tally(ASKED))
+
+
+@pytest.mark.parametrize("dense", [0, 1 << 18])
+def test_blocks_do_not_matter(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = random_rows(1000)
+    with opened(in_memory, rows) as engine:
+        whole = engine.tally(ASKED)
+        monkeypatch.setattr(memory, "DENSE", dense)
+        for block in (7, 64):
+            monkeypatch.setattr(memory, "BLOCK", block)
+            monkeypatch.setattr(memory, "SORTED_BLOCK", block)
+            assert_same(whole, engine.tally(ASKED))
+
+
+@ENGINES
+def test_groups_of_leaves_in_any_order_are_regions(open_engine: Open) -> None:
+    rows = random_rows(300)
+    asked = Tally(Grid.of_groups([[[0, 2], [1]], [[4, 0], [1, 3], [2]], [[0], [1]]]), CLASSES, (1,))
+    with opened(open_engine, rows) as engine, opened(in_memory, rows) as reference:
+        assert_same(engine.tally(asked), reference.tally(asked))
+
+
+@ENGINES
+def test_rows_that_are_alike_count_as_often_as_there_are(open_engine: Open) -> None:
+    rows = np.repeat(random_rows(20), 50, axis=0)
+    tree = Tree.whole(SHAPE).refine([0], [1], [0, 1, 3, 5], [0, 4])
+    with opened(open_engine, rows) as engine, opened(in_memory, rows) as reference:
+        for asked in (ASKED, Tally(tree, CLASSES, (0, 1, 2)), Tally(Tree.whole(SHAPE), CLASSES)):
+            assert_same(engine.tally(asked), reference.tally(asked))
+
+
+def test_counts_have_64_bits() -> None:
+    """Three rows that stand for more records than 32 bits can tell, and than a double can."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1::UTINYINT AS c0, 2::UTINYINT AS k, (2^60)::BIGINT + 1 AS w")
+        connection.execute("INSERT INTO t VALUES (1, 2, 2147483647), (0, 0, 5000000000)")
+        engine = DuckDBEngine(connection, Rows("t", 1, weighted=True))
+        counts = engine.tally(Tally(Grid.whole((2,)), 3, (0,)))
+    assert counts.by_place.tolist() == [[5000000000, 0, 2**60 + 2**31]]
+    assert counts.by_leaf[0].counts.tolist() == [[5000000000, 0, 0], [0, 0, 2**60 + 2**31]]
 
 
 @ENGINES
 @pytest.mark.parametrize("partition", [Grid.whole(()), Tree.whole(())], ids=["grid", "tree"])
 @pytest.mark.parametrize("rows", [0, 1, 2, 3])
-def test_a_table_of_classes_alone_is_counted(make: Make, partition: Partition, rows: int) -> None:
+def test_a_table_of_classes_alone_is_counted(open_engine: Open, partition: Partition, rows: int) -> None:
     table = np.ones((rows, 1), np.int64)
-    assert make(table).tally(Tally(partition, CLASSES)).by_place.tolist() == [[0, rows, 0]]
+    with opened(open_engine, table) as engine:
+        assert engine.tally(Tally(partition, CLASSES)).by_place.tolist() == [[0, rows, 0]]
 
 
 @ENGINES
-def test_an_engine_has_one_verb_and_says_nothing(make: Make) -> None:
-    engine = make(np.array([[2, 4, 1, 2]] * 7919))
-    assert [name for name in dir(engine) if not name.startswith("_")] == ["tally"]
-    assert not hasattr(engine, "__len__")
-    assert "7919" not in repr(engine) + repr(engine.tally(Tally(Grid.whole(SHAPE), CLASSES)))
+def test_an_engine_has_one_verb_and_says_nothing(open_engine: Open) -> None:
+    with opened(open_engine, np.array([[2, 4, 1, 2]] * 7919)) as engine:
+        assert [name for name in dir(engine) if not name.startswith("_")] == ["tally"]
+        assert not hasattr(engine, "__len__")
+        assert "7919" not in repr(engine) + repr(engine.tally(Tally(Grid.whole(SHAPE), CLASSES)))

@@ -7,7 +7,6 @@ publication takes is one more thing that time tells the holder's terminal alone.
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -21,6 +20,7 @@ from sfumato.attributes import Identifier
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.merging import merged
 from sfumato.counts.tally import CountEngine, Domain
+from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.errors import MethodError, TableError
 from sfumato.io.encode import Coded, code_type, encode, refuse_misfits
 from sfumato.io.frames import is_spark
@@ -115,17 +115,15 @@ class Counting:
 
     def _duckdb(self, table: Table, schema: Schema) -> AbstractContextManager[CountEngine]:
         source = table.sql or table.arrow([name for name in table.columns if name in _read(schema)])
-        engine: Any = importlib.import_module("sfumato.engines.duckdb_engine")
-        opened: AbstractContextManager[CountEngine] = engine.duckdb_engine(
-            source, schema, memory=self._allowed, folder=self.scratch or Path(tempfile.gettempdir())
-        )
-        return opened
+        folder = self.scratch or Path(tempfile.gettempdir())
+        return duckdb_engine(source, schema, memory=self._allowed, folder=folder)
 
     @contextmanager
     def _spark(self, source: Any, schema: Schema) -> Iterator[CountEngine]:
         with spark_frame(source, self.master) as frame:
-            engine: Any = importlib.import_module("sfumato.engines.spark_engine")
-            with engine.spark_engine(frame, schema) as counted:
+            from sfumato.engines.spark_engine import spark_engine
+
+            with spark_engine(frame, schema) as counted:
                 yield counted
 
 

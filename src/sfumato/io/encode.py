@@ -12,7 +12,7 @@ them. So every value is read by a rule for that value, whatever stands beside it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -60,22 +60,30 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """The codes of one batch of one column, with the rows that had none (by reason) or lay outside."""
+class Part:
+    """The codes of one batch of one column, why some rows had none, and how many lay outside."""
 
     codes: Codes
-    misfits: dict[int, int]
+    status: reading.Status | None
+    """None where everything fits"""
     outside: int = 0
 
+    @property
+    def misfits(self) -> dict[int, int]:
+        """How many rows had no leaf, by reason."""
+        if self.status is None:
+            return {}
+        rows = np.bincount(self.status, minlength=1)
+        return {reason: int(rows[reason]) for reason in np.flatnonzero(rows).tolist() if reason != reading.FINE}
 
-_Encoder = Callable[[wording.Array], _Part]
+
+Encoder = Callable[[wording.Array], Part]
 
 
 def encode(table: Table, schema: Schema) -> Coded:
     """Read the declared columns and give every row its leaf codes; a misfit counts, and gets code 0."""
-    columns = {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
-    _refuse_absent(table, list(columns))
-    encoders = {name: _encoder(facts, schema.missing_values) for name, facts in columns.items()}
+    columns = columns_to_read(table.columns, schema)
+    encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in columns.items()}
     pieces: dict[str, list[Codes]] = {name: [] for name in columns}
     misfits: Counter[tuple[str, int]] = Counter()
     outside: Counter[str] = Counter()
@@ -117,83 +125,60 @@ def code_type(facts: Predictor) -> type[np.unsignedinteger[Any]]:
     return np.uint16 if facts.leaves <= 2**16 else np.uint32
 
 
-def _refuse_absent(table: Table, names: list[str]) -> None:
-    if not names:
+def columns_to_read(present: Collection[str], schema: Schema) -> dict[str, Predictor]:
+    """Give the declared columns that are no identifiers; refuse a table that lacks one."""
+    declared = {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
+    if not declared:
         raise SchemaError("a schema must have an attribute that is no identifier", "Declare what should be published.")
-    absent = [name for name in names if name not in table.columns]
+    absent = [name for name in declared if name not in present]
     if absent:
         raise TableError(
             f"the table must have every column that the schema declares, and lacks {', '.join(absent[:LISTED])}",
             "Correct the schema's names, or give the table these columns.",
         )
+    return declared
 
 
-def _encoder(facts: Predictor, missing: list[str]) -> _Encoder:
-    if isinstance(facts, Categorical):
-        return _categories(facts, reading.Absent.of(missing))
-    return _cells(facts, reading.Absent.of([*missing, *([facts.missing] if facts.missing else [])]))
+def encoder_of(facts: Predictor, missing: list[str]) -> Encoder:
+    """Give what codes batches of one column."""
+    absent = absent_of(facts, missing)
+    return _categories(facts, absent) if isinstance(facts, Categorical) else _cells(facts, absent)
 
 
-def _nested_part(array: wording.Array, kind: type[Any]) -> _Part:
-    given = len(array) - array.null_count
-    misfits = {reading.NESTED: given, reading.MISSING: array.null_count}
-    return _Part(np.zeros(len(array), kind), {reason: rows for reason, rows in misfits.items() if rows})
+def absent_of(facts: Predictor, missing: list[str]) -> reading.Absent:
+    """Give the texts that mean "no value" in one column: the schema's and, of a numeric attribute, its own."""
+    own = [facts.missing] if isinstance(facts, Numeric) and facts.missing else []
+    return reading.Absent.of([*missing, *own])
 
 
-def _misfits(status: reading.Status) -> dict[int, int]:
-    rows = np.bincount(status, minlength=1)
-    return {reason: int(rows[reason]) for reason in np.flatnonzero(rows).tolist() if reason != reading.FINE}
+def _nested_part(array: wording.Array, kind: type[Any]) -> Part:
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    return Part(np.zeros(len(array), kind), np.where(null, reading.MISSING, reading.NESTED).astype(np.uint8))
 
 
-def _categories(facts: Categorical, absent: reading.Absent) -> _Encoder:
-    """Look distinct values up by name, then by the number that the name writes.
-
-    A name the taxonomy holds is itself even if it is also a text for "missing".
-    """
-    names = {name: code for code, name in enumerate(facts.tree.leaves)}
-    values = _by_value(names)
-    missing = None if facts.missing is None else names[facts.missing]
-    unseen = None if facts.unseen is None else names[facts.unseen]
+def _categories(facts: Categorical, absent: reading.Absent) -> Encoder:
+    """Look distinct values up."""
+    finder = LeafFinder(facts, absent)
     kind = code_type(facts)
 
-    def look_up(text: str | None) -> tuple[int, int]:
-        if text == wording.NESTED_TEXT:
-            return 0, reading.NESTED
-        code = None if text is None else names.get(text)
-        if code is None and text is not None and text not in absent:
-            code = values.get(wording.canonical(text))
-        if code is not None:
-            return code, reading.FINE
-        code, reason = (missing, reading.MISSING) if text is None or text in absent else (unseen, reading.NOT_NAMED)
-        return (0, reason) if code is None else (code, reading.FINE)
-
-    def encode_array(array: wording.Array) -> _Part:
+    def encode_array(array: wording.Array) -> Part:
         if wording.is_nested(array.type):
             return _nested_part(array, kind)
         distinct, places = wording.distinct(array)
-        found = np.array([look_up(text) for text in wording.texts(distinct)])
+        found = np.array([finder.find(text) for text in wording.texts(distinct)])
         codes, status = found[:, 0].astype(kind), found[:, 1].astype(np.uint8)
-        return _Part(codes[places], _misfits(status[places]) if status.any() else {})
+        return Part(codes[places], status[places] if status.any() else None)
 
     return encode_array
 
 
-def _by_value(names: dict[str, int]) -> dict[str, int]:
-    """Find a leaf by its number, however it is written; of leaves that write the same, by the plainest."""
-    values: dict[str, int] = {}
-    for name, code in names.items():
-        value = wording.canonical(name)
-        values.setdefault(value, names.get(value, code))
-    return values
-
-
-def _cells(facts: Numeric, absent: reading.Absent) -> _Encoder:
+def _cells(facts: Numeric, absent: reading.Absent) -> Encoder:
     """Find the cell of each number or day: of numbers or days directly, of all else by distinct values."""
     read, is_direct = (reading.days, reading.is_day) if facts.is_date else (reading.numbers, reading.is_number)
     kind = code_type(facts)
     finder = CellFinder(facts)
 
-    def encode_array(array: wording.Array) -> _Part:
+    def encode_array(array: wording.Array) -> Part:
         if wording.is_nested(array.type):
             return _nested_part(array, kind)
         places = None
@@ -211,9 +196,46 @@ def _cells(facts: Numeric, absent: reading.Absent) -> _Encoder:
         cells = cells.astype(kind)
         if places is not None:
             cells, outside, status = cells[places], outside[places], status[places]
-        return _Part(cells, _misfits(status) if status.any() else {}, int(np.count_nonzero(outside)))
+        return Part(cells, status if status.any() else None, int(np.count_nonzero(outside)))
 
     return encode_array
+
+
+class LeafFinder:
+    """Which leaf of a taxonomy a text means: by name, then by the number that the name writes.
+
+    A name the taxonomy holds is itself even if it is also a text for "missing".
+    """
+
+    def __init__(self, facts: Categorical, absent: reading.Absent) -> None:
+        """Take the names from the schema."""
+        self.names = {name: code for code, name in enumerate(facts.tree.leaves)}
+        self.absent = absent
+        self._values = _by_value(self.names)
+        self._missing = None if facts.missing is None else self.names[facts.missing]
+        self._unseen = None if facts.unseen is None else self.names[facts.unseen]
+
+    def find(self, text: str | None) -> tuple[int, int]:
+        """Give the leaf and that it is fine, or 0 and why there is none."""
+        if text == wording.NESTED_TEXT:
+            return 0, reading.NESTED
+        code = None if text is None else self.names.get(text)
+        if code is None and text is not None and text not in self.absent:
+            code = self._values.get(wording.canonical(text))
+        if code is not None:
+            return code, reading.FINE
+        gone = text is None or text in self.absent
+        code, reason = (self._missing, reading.MISSING) if gone else (self._unseen, reading.NOT_NAMED)
+        return (0, reason) if code is None else (code, reading.FINE)
+
+
+def _by_value(names: dict[str, int]) -> dict[str, int]:
+    """Find a leaf by its number, however it is written; of leaves that write the same, by the plainest."""
+    values: dict[str, int] = {}
+    for name, code in names.items():
+        value = wording.canonical(name)
+        values.setdefault(value, names.get(value, code))
+    return values
 
 
 class CellFinder:

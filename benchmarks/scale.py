@@ -1,0 +1,209 @@
+"""How publishing scales: Adult blown up from 10^5 rows on, on each engine, as ratios to one GROUP BY of the same file.
+
+The blow-up is the papers': copies of each record with some values replaced at random. Files are made once and kept in
+a folder. Every measurement runs in a process of its own, so that its peak memory is its own. The reference counts
+the rows of the file by all the columns that are coded, on the same engine with the same memory. Seconds are of the
+clock and of all processor cores: on a busy machine compare the latter. Spark's are of the clock alone, without the
+start of its session, since its work is done in another process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+
+from sfumato import DiffGen, DiffMulti, Schema, datasets
+from sfumato.account import Unbooked, columns_of
+from sfumato.counts.memory import MemoryEngine
+from sfumato.counts.meter import Meter
+from sfumato.counts.tally import CountEngine, Counts, Domain, Tally
+from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato.io.encode import encode
+from sfumato.io.tables import open_table
+from sfumato.methods.base import Method
+from sfumato.privacy.mechanisms import Exact
+
+REPLACED = 0.2
+CHUNK = 1_000_000
+METHODS: dict[str, Method] = {"diffgen": DiffGen(), "diffmulti": DiffMulti(specializations=1000)}
+ENGINES = ("memory", "duckdb", "spark")
+
+
+class Counted:
+    """An engine that knows how often it was asked."""
+
+    def __init__(self, engine: CountEngine) -> None:
+        """Stand before an engine."""
+        self.engine, self.passes = engine, 0
+
+    def tally(self, tally: Tally) -> Counts:
+        """Ask it."""
+        self.passes += 1
+        return self.engine.tally(tally)
+
+
+def blown_up(rows: int, folder: Path) -> Path:
+    """Give a file of so many rows; make it if it is not there."""
+    path = folder / f"adult-{rows}.parquet"
+    if path.exists():
+        return path
+    table = datasets.adult().table
+    partial = path.with_suffix(".partial")
+    with pq.ParquetWriter(partial, table.schema) as writer:
+        for start in range(0, rows, CHUNK):
+            writer.write_table(_chunk(table, start, min(CHUNK, rows - start)), row_group_size=CHUNK // 8)
+    partial.rename(path)
+    return path
+
+
+def _chunk(table: pa.Table, start: int, rows: int) -> pa.Table:
+    rng = np.random.default_rng([0, start])
+    numbers = np.arange(start, start + rows)
+    copies = table.take(pa.array(numbers % table.num_rows))
+    columns = []
+    for name in table.column_names:
+        domain = table[name].unique()
+        other = domain.take(pa.array(rng.integers(0, len(domain), rows)))
+        original = (numbers < table.num_rows) | (rng.random(rows) >= REPLACED)
+        columns.append(pa.compute.if_else(pa.array(original), copies[name].combine_chunks(), other))
+    return pa.table(columns, schema=table.schema)
+
+
+@contextmanager
+def opened(engine: str, path: Path, schema: Schema, memory: int) -> Iterator[CountEngine]:
+    """Code a file on an engine."""
+    if engine == "memory":
+        yield MemoryEngine(*columns_of(encode(open_table(path), schema), schema))
+    elif engine == "duckdb":
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            source = f"read_parquet('{path}')"
+            with duckdb_engine(source, schema, memory=memory, folder=Path(folder)) as counting:
+                yield counting
+    else:
+        from sfumato.engines.spark_engine import spark_engine
+
+        with spark_engine(_session(memory).read.parquet(str(path)), schema) as counting:
+            yield counting
+
+
+def _session(memory: int) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", f"{memory >> 20}m")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "8")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def publish(method: str, engine: str, path: Path, memory: int) -> int:
+    """Publish from a file, up to the draft; give the number of passes."""
+    schema, epsilon = datasets.adult().schema, Fraction(1)
+    with opened(engine, path, schema, memory) as counting:
+        counted = Counted(counting)
+        meter = Meter(counted, Unbooked(epsilon), Exact(None), Domain(schema.shape, len(schema.classes)))
+        METHODS[method].publish(meter, schema, METHODS[method].plan(schema, epsilon))
+        return counted.passes
+
+
+def group_by(engine: str, path: Path, memory: int) -> int:
+    """The reference: count by all columns."""
+    names = ", ".join(datasets.adult().table.column_names)
+    query = f"SELECT count(*) FROM (SELECT {names}, count(*) FROM {{}} GROUP BY {names})"
+    if engine == "spark":
+        _session(memory).sql(query.format(f"parquet.`{path}`")).collect()
+        return 1
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        settings = {
+            "memory_limit": f"{memory // 1000}KB",
+            "temp_directory": folder,
+            "preserve_insertion_order": "false",
+        }
+        with duckdb.connect(config=settings) as connection:
+            connection.execute(query.format(f"read_parquet('{path}')")).fetchall()
+    return 1
+
+
+def measure(work: Callable[[], int]) -> None:
+    """Print what some work costs, as JSON."""
+    wall, cores = time.perf_counter(), time.process_time()
+    passes = work()
+    used = {"wall": time.perf_counter() - wall, "cores": time.process_time() - cores, "passes": passes}
+    print(json.dumps(used | {"megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def measured(*arguments: str) -> dict[str, float]:
+    """Run a measurement in a process of its own."""
+    run = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=False)
+    if run.returncode:
+        sys.exit(run.stderr)
+    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def main(given: argparse.Namespace) -> None:
+    """Print the table."""
+    given.folder.mkdir(parents=True, exist_ok=True)
+    earlier: dict[tuple[str, str], tuple[int, float]] = {}
+    for rows in given.rows:
+        path = blown_up(rows, given.folder)
+        print(f"{rows:,} rows, {path.stat().st_size / 2**20:,.0f} MB of Parquet, limit {given.memory >> 20:,} MB")
+        for engine in given.engines:
+            common = ["--engine", engine, "--file", str(path), "--memory", str(given.memory)]
+            reference = measured("--measure", "group-by", *common)
+            clock = "wall" if engine == "spark" else "cores"
+            print(f"  {engine:7} GROUP BY   {_told(reference)}", flush=True)
+            for method in given.methods:
+                found = measured("--measure", method, *common)
+                before = earlier.get((engine, method))
+                grown = "" if before is None else f"  exponent {_exponent(before, (rows, found[clock])):.2f}"
+                earlier[engine, method] = (rows, found[clock])
+                ratio = f"{found[clock] / reference[clock]:.2f} x ({clock})"
+                print(f"  {engine:7} {method:10} {_told(found)}  = {ratio}{grown}", flush=True)
+
+
+def _told(found: dict[str, float]) -> str:
+    return (
+        f"{found['wall']:8.1f} s  {found['cores']:8.1f} s of cores  {found['megabytes']:7,.0f} MB  "
+        f"{found['passes']:3.0f} passes"
+    )
+
+
+def _exponent(before: tuple[int, float], after: tuple[int, float]) -> float:
+    return math.log(after[1] / before[1]) / math.log(after[0] / before[0])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=lambda text: int(float(text)), nargs="+", default=[10**5, 10**6, 10**7])
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--memory", type=lambda text: int(float(text)), default=4 * 2**30)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "sfumato-scale")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--engine", help=argparse.SUPPRESS)
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.measure == "group-by":
+        measure(lambda: group_by(asked.engine, asked.file, asked.memory))
+    elif asked.measure:
+        measure(lambda: publish(asked.measure, asked.engine, asked.file, asked.memory))
+    else:
+        main(asked)

@@ -1,0 +1,57 @@
+"""The engines that the contract suite is run on: memory and DuckDB or, when `make test-scale` asks for it, Spark."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.account import columns_of
+from sfumato.counts.memory import MemoryEngine
+from sfumato.counts.tally import CountEngine
+from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato.io.encode import encode, refuse_misfits
+from sfumato.io.tables import open_table
+from sfumato.schema import Schema
+
+Open = Callable[[Any, Schema], AbstractContextManager[CountEngine]]
+"""Opens an engine on an Arrow table."""
+
+
+def in_memory(table: Any, schema: Schema) -> AbstractContextManager[CountEngine]:
+    coded = encode(open_table(table), schema)
+    refuse_misfits(coded)
+    return nullcontext(MemoryEngine(*columns_of(coded, schema)))
+
+
+@contextmanager
+def by_duckdb(table: Any, schema: Schema) -> Iterator[CountEngine]:
+    with tempfile.TemporaryDirectory() as folder, duckdb_engine(table, schema, folder=Path(folder)) as engine:
+        yield engine
+
+
+OPENERS: dict[str, Open] = {"memory": in_memory, "duckdb": by_duckdb}
+if os.environ.get("SFUMATO_TEST_SPARK"):
+    from spark_sessions import by_spark
+
+    OPENERS = {"spark": by_spark}
+
+ENGINES = pytest.mark.parametrize("open_engine", list(OPENERS.values()), ids=list(OPENERS))
+
+
+def coded_table(rows: np.ndarray, shape: tuple[int, ...], classes: int) -> tuple[Any, Schema]:
+    """Give a table whose codes are the rows: an attribute of each size, and the class last."""
+    sizes = shape[: rows.shape[1] - 1]
+    facts: dict[str, Any] = {
+        f"a{place}": {"kind": "numeric", "lower": 0, "upper": size - 1} for place, size in enumerate(sizes)
+    }
+    facts["label"] = {"kind": "class", "taxonomy": [str(label) for label in range(classes)]}
+    columns = {name: pa.array(column, pa.int64()) for name, column in zip(facts, rows.T, strict=True)}
+    return pa.table(columns), Schema.parse({"attributes": facts})

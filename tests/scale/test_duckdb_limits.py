@@ -1,0 +1,114 @@
+"""DuckDB at its limits: less memory than rows, no room on the disk, a process that is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sfumato.counts.tally import Tally
+from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato.partition import Grid
+from sfumato.schema import Schema
+from sfumato.tree import Tree
+
+ROWS = 8_000_000
+WIDE = {f"a{place}": {"kind": "numeric", "lower": 0, "upper": 999} for place in range(6)}
+SCHEMA = Schema.parse({"attributes": WIDE})
+LIMIT = 64_000_000
+"""Less than the 13 bytes that each of the rows has."""
+
+SCRIPT = """
+import resource, sys
+from pathlib import Path
+sys.path[:0] = {path!r}
+from test_duckdb_limits import LIMIT, SCHEMA, source
+from sfumato.counts.tally import Tally
+from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato.errors import SfumatoError
+from sfumato.partition import Grid
+if {file_size}:
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({file_size}, {file_size}))
+try:
+    with duckdb_engine(source(), SCHEMA, memory=LIMIT, folder=Path({folder!r})) as engine:
+        print("ready", flush=True)
+        while True:
+            engine.tally(Tally(Grid.whole(SCHEMA.shape), 1, tuple(range(6))))
+except SfumatoError as error:
+    print(type(error).__name__, error, flush=True)
+"""
+
+
+def source(rows: int = ROWS) -> str:
+    """Give rows that are all different and can be counted by hand: digits of their number, mixed."""
+    mixed = "(row * {odd} + row // 1000 * {place} + row // 1000000 * {square}) % 1000 AS a{place}"
+    columns = ", ".join(mixed.format(odd=2 * place + 1, place=place, square=place**2) for place in range(6))
+    return f"(SELECT {columns} FROM range({rows}) AS numbers(row))"
+
+
+def started(folder: Path, file_size: int = 0) -> subprocess.Popen[str]:
+    code = SCRIPT.format(path=sys.path, folder=str(folder), file_size=file_size)
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_rows_beyond_memory_are_counted_from_disk(tmp_path: Path) -> None:
+    with duckdb_engine(source(), SCHEMA, memory=LIMIT, folder=tmp_path) as engine:
+        spilled = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+        assert spilled > LIMIT // 4, "rows are on disk"
+        counts = engine.tally(Tally(Grid.whole(SCHEMA.shape), 1, (0, 1)))
+        tree = Tree.whole(SCHEMA.shape).refine([0], [0], [0, 100, 500, 1000], [0, 4])
+        tree = tree.refine([2], [1], [0, 300, 1000], [0, 3])
+        by_node = engine.tally(Tally(tree, 1, (0,)))
+    assert counts.by_place.tolist() == [[ROWS]]
+    assert (counts.by_leaf[0].counts == ROWS // 1000).all()
+    row = np.arange(ROWS)
+    first, second = row % 1000, (row * 3 + row // 1000 + row // 1000000) % 1000
+    middle = (first >= 100) & (first < 500)
+    expected = [
+        (first < 100).sum(),
+        (first >= 500).sum(),
+        (middle & (second < 300)).sum(),
+        (middle & (second >= 300)).sum(),
+    ]
+    assert by_node.by_place[:, 0].tolist() == expected
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_gone_after_the_next(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    assert process.stdout is not None
+    told = process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert told == "ready\n"
+    left = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert len(left) == 1
+    assert any(left[0].iterdir())
+    assert left[0].stat().st_mode & 0o077 == 0
+    with duckdb_engine(source(10), SCHEMA, folder=tmp_path):
+        assert not left[0].exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_without_room_is_told_in_one_sentence(tmp_path: Path) -> None:
+    told, trouble = started(tmp_path, file_size=10_000_000).communicate(timeout=600)
+    assert "must fit in DuckDB's memory and its folder together" in told, trouble
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("memory", [32_000_000])
+def test_too_little_memory_is_told_or_enough(memory: int, tmp_path: Path) -> None:
+    """With next to nothing DuckDB either manages or says so; it does not crash and leaves nothing."""
+    from sfumato.errors import SfumatoError
+
+    try:
+        with duckdb_engine(source(1_000_000), SCHEMA, memory=memory, folder=tmp_path) as engine:
+            assert engine.tally(Tally(Grid.whole(SCHEMA.shape), 1)).by_place.tolist() == [[1_000_000]]
+    except SfumatoError as error:
+        assert "together" in str(error)  # noqa: PT017
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,228 @@
+"""Values are coded inside an engine as they are coded in memory: the same leaf, the same refusal, to the last bit."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from one_column import TENTHS, YEAR, names, numeric
+from sfumato.engines.duckdb_engine import write_slots
+from sfumato.engines.table_coding import TableCoding
+from sfumato.io import encode, open_table
+from sfumato.io.values import REASONS
+from sfumato.schema import Schema
+
+ROWS = {"kind": "numeric", "lower": 1000, "upper": 1099}
+FACTS: dict[str, dict[str, Any]] = {
+    "names": names("a", "b", "NA", "none", "other", "true", "false", "é", missing="none", unseen="other"),
+    "strict names": names("a", "b"),
+    "numbers as names": names("1", "2.5", "1e3", "007", "-0.5", "0", "true", "inf", "9007199254740993", "1e22", "0.1"),
+    "numbers as names, or others": names("1", "1.0", "2", "x", "gone", missing="gone", unseen="x"),
+    "ages": numeric(0, 99),
+    "gains": numeric(0, 1499, 500, points=[0, 700], missing="none"),
+    "far": numeric(-(10**14), 10**14, 10**12, points=[7 * 10**12]),
+    "tenths": TENTHS,
+    "odd steps": numeric("-3.3", "12.7", "0.7", missing="none"),
+    "year": YEAR,
+    "weeks": numeric("1960-01-01", "2020-12-31", 7, missing="none"),
+}
+MISSING = {"missing_values": ["", "?", "NA", "-1", "5.0", "1900-01-01", "inf", "true"]}
+
+texts = st.one_of(
+    st.sampled_from(
+        [
+            "a",
+            " b ",
+            "\u2003a\xa0",
+            "NA",
+            "?",
+            "",
+            "true",
+            "True",
+            "1",
+            "1.0",
+            "+1",
+            "01",
+            "1e0",
+            "10e-1",
+            ".5",
+            "5.",
+            "-.5",
+            "-0.50",
+            "1e3",
+            "1000",
+            "7",
+            "007",
+            "0",
+            "-0",
+            "0e9",
+            "1e400",
+            "-1e400",
+            "1e-400",
+            "9" * 400,
+            "1_0",
+            "9007199254740993",
+            "9007199254740993.0",
+            "1e22",
+            "0x1F",
+            "1,5",
+            "٣",
+            "--1",
+            "1e",
+            ".",
+            "nan",
+            "NaN",
+            "inf",
+            "-Infinity",
+            "1e99999999999999999999",
+            "2020-01-01",
+            "2020-02-30",
+            "0000-01-01",
+            "2020-01-01T10:00:00",
+            "2020-01-01 10:00",
+            "2020-01-01T1000Z",
+            "2020-01-01T10:00:00.123+02:00",
+            "2020-01-01T25:00",
+            "1900-01-01",
+            "2020-01-01Tx",
+            "20200101",
+            "é",
+            "'",
+            '"',
+            "\\",
+            "a\0",
+            "\ufdd0not a single value",
+            "-1",
+            "-1.0",
+            "5",
+        ]
+    ),
+    st.floats(allow_nan=False).map(repr),
+    st.integers(-(10**20), 10**20).map(str),
+    st.decimals(-10, 20, places=3).map(str),
+    st.text(max_size=4),
+    st.dates().map(str),
+    st.datetimes().map(str),
+)
+reals = st.one_of(
+    st.floats(),
+    st.floats(-4, 13),
+    st.integers(-40, 130).map(lambda number: number / 10),
+    st.sampled_from([-0.0, 0.1, 0.3, 0.7, 1e22, 2.0**53, 1e300, float("nan"), float("inf"), -1.0, 5.0, 699.999999]),
+)
+
+
+def single(number: float) -> np.float32:
+    """Round, to infinity if it must be."""
+    with np.errstate(over="ignore"):
+        return np.float32(number)
+
+
+COLUMNS: dict[str, st.SearchStrategy[Any]] = {
+    "text": st.lists(st.none() | texts, min_size=1, max_size=50).map(lambda values: pa.array(values, pa.string())),
+    "dictionary": st.lists(st.none() | texts, min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.string()).dictionary_encode()
+    ),
+    "double": st.lists(st.none() | reals, min_size=1, max_size=50).map(lambda values: pa.array(values, pa.float64())),
+    "float": st.lists(st.none() | reals.map(single), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.float32())
+    ),
+    "bigint": st.lists(
+        st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 1500) | st.just(2**53 + 1),
+        min_size=1,
+        max_size=50,
+    ).map(lambda values: pa.array(values, pa.int64())),
+    "byte": st.lists(st.none() | st.integers(0, 255), min_size=1).map(lambda values: pa.array(values[:50], pa.uint8())),
+    "unsigned": st.lists(st.none() | st.integers(0, 2**64 - 1), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.uint64())
+    ),
+    "decimal": st.lists(
+        st.none() | st.decimals(-(10**9), 10**9, places=4) | st.just(Decimal("0.7000")), min_size=1, max_size=50
+    ).map(lambda values: pa.array(values, pa.decimal128(20, 4))),
+    "long decimal": st.lists(
+        st.integers(-(10**37), 10**37).map(lambda number: Decimal(number).scaleb(-30)), min_size=1, max_size=50
+    ).map(lambda values: pa.array(values, pa.decimal128(38, 30))),
+    "truth": st.lists(st.none() | st.booleans(), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.bool_())
+    ),
+    "day": st.lists(st.none() | st.dates() | st.dates(datetime.date(2019, 12, 1)), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.date32())
+    ),
+    "moment": st.lists(st.none() | st.datetimes(), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.timestamp("us"))
+    ),
+    "second": st.lists(st.none() | st.datetimes(), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.timestamp("s"))
+    ),
+    "zoned": st.lists(
+        st.none() | st.datetimes(datetime.datetime(1950, 1, 1), datetime.datetime(2030, 1, 1)), min_size=1
+    ).map(lambda values: pa.array(values[:9], pa.timestamp("us", "UTC"))),
+    "bytes": st.lists(st.none() | st.sampled_from([b"a", b"\xff", b"1.0"]), min_size=1, max_size=5).map(pa.array),
+    "clock": st.lists(st.none() | st.times(), min_size=1, max_size=5).map(
+        lambda values: pa.array(values, pa.time64("us"))
+    ),
+    "nested": st.lists(st.none() | st.lists(st.integers(0, 9), max_size=2), min_size=1, max_size=5).map(
+        lambda values: pa.array(values, pa.list_(pa.int64()))
+    ),
+    "null": st.integers(1, 5).map(pa.nulls),
+}
+Slots = dict[str, tuple[list[int], dict[str, int]]]
+"""By attribute the codes, 0 where there is none, and how many there are not, by reason."""
+
+
+def by_memory(table: Any, schema: Schema) -> Slots:
+    coded = encode(open_table(table), schema)
+    reasons: dict[str, dict[str, int]] = {name: {} for name in coded.columns}
+    for misfit in coded.misfits:
+        reasons[misfit.column][misfit.reason] = misfit.rows
+    return {name: (coded.columns[name].tolist(), reasons[name]) for name in schema.predictors}
+
+
+def by_duckdb(table: Any, schema: Schema) -> Slots:
+    with duckdb.connect() as connection:
+        coding = write_slots(connection, table, schema)
+        slots = connection.execute(f"SELECT * FROM coded ORDER BY c{len(schema.predictors) - 1}").fetchnumpy()
+    return slots_of(coding, slots)
+
+
+def slots_of(coding: TableCoding, slots: dict[str, Any]) -> Slots:
+    """Take the reasons out of the slots."""
+    found: Slots = {}
+    for column, name in coding.names.items():
+        leaves = coding.codings[column].leaves
+        codes = [int(slot) if slot < leaves else 0 for slot in slots[column]]
+        reasons = Counter(REASONS[coding.codings[column].reason(int(slot))] for slot in slots[column] if slot >= leaves)
+        found[name] = (codes, dict(reasons))
+    return found
+
+
+def assert_alike(
+    code: Callable[[Any, Schema], Slots], column: Any, facts: dict[str, dict[str, Any]], more: dict[str, Any]
+) -> None:
+    rows = pa.array(range(1000, 1000 + len(column)), pa.int64())
+    table = pa.table(dict.fromkeys(FACTS, column) | {"row": rows})
+    schema = Schema.parse({"attributes": facts | {"row": ROWS}} | more)
+    found, expected = code(table, schema), by_memory(table, schema)
+    for name in facts:
+        assert found[name] == expected[name], name
+
+
+@pytest.mark.parametrize("kind", list(COLUMNS))
+@pytest.mark.parametrize("more", [{}, MISSING], ids=["plain", "missing"])
+def test_duckdb_codes_as_memory_does(kind: str, more: dict[str, Any]) -> None:
+    @settings(max_examples=3, database=None)
+    @given(COLUMNS[kind])
+    def check(column: Any) -> None:
+        assert_alike(by_duckdb, column, FACTS, more)
+
+    check()
