@@ -30,7 +30,8 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from sfumato import DiffGen, DiffMulti, Schema, datasets
-from sfumato.account import Unbooked, columns_of
+from sfumato.account import Unbooked
+from sfumato.counting import columns_of
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import CountEngine, Counts, Domain, Tally

@@ -37,7 +37,7 @@ def test_rows_live_in_a_private_folder_that_goes(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_nothing_either(tmp_path: Path) -> None:
     with (
-        pytest.raises(TableError, match="x: value not in the taxonomy, 2 rows") as caught,
+        pytest.raises(TableError, match="x: value not in the taxonomy") as caught,
         duckdb_engine(pa.table({"x": ["a", CANARY, CANARY]}), SCHEMA, folder=tmp_path),
     ):
         pass

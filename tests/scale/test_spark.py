@@ -103,7 +103,7 @@ def test_what_does_not_fit_is_refused_without_a_value() -> None:
     try:
         rows, schema = few(CANARY)
         engine = spark_engine(session.createDataFrame(rows, "x string, n int"), schema)
-        with pytest.raises(TableError, match="x: value not in the taxonomy, 1 rows") as caught, engine:
+        with pytest.raises(TableError, match="x: value not in the taxonomy") as caught, engine:
             pass
         assert CANARY not in str(caught.value)
         bytes_of = spark_engine(session.sql("SELECT cast('a' AS binary) AS x, 1 AS n"), schema)
