@@ -4,7 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test reproduce reproduce-quick bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-queries bench-speed bench-memory bench-syntactic bench-confidence bench-scale test-scale audit docs smoke fire fuzz lock pip-audit clean
+.PHONY: demo test test-scale reproduce reproduce-quick \
+  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-syntactic bench-confidence bench-queries bench-speed bench-memory bench-scale \
+  audit fire fuzz smoke lock pip-audit docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

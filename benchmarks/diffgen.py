@@ -9,12 +9,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol import splits
-from sfumato import Account, DiffGen, Schema, datasets
+from protocol import mean_of, splits
+from sfumato import DiffGen, Schema, datasets
 from sfumato.evaluate.classification import accuracy
 from sfumato.evaluate.queries import random_queries, relative_errors
 from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
+from sfumato.seeded import seeded_release
 from specializing import EPSILONS, Settings, classification
 
 SETTINGS: Settings = {
@@ -33,15 +34,11 @@ def automatic(runs: int) -> None:
         found, steps = [], []
         for run in range(runs):
             train, test = splits(run)
-            account = Account("unused.ledger", datasets.adult().schema)
-            release = account.publish(train, DiffGen(specializations="auto"), epsilon, unsafe_seed=10_000 + run)
+            schema = datasets.adult().schema
+            release = seeded_release(train, schema, DiffGen(specializations="auto"), epsilon, 10_000 + run)
             found.append(100 * accuracy(release, test))
             steps.append(len(release.manifest.steps))
-        error = float(np.std(found, ddof=1)) / runs**0.5
-        print(
-            f"  epsilon {epsilon:>4}  {np.mean(found):6.2f} ({error:.2f})  h = {np.mean(steps):.1f} on average",
-            flush=True,
-        )
+        print(f"  epsilon {epsilon:>4}  {mean_of(found)}  h = {np.mean(steps):.1f} on average", flush=True)
 
 
 def range_counts(runs: int) -> None:
@@ -53,10 +50,9 @@ def range_counts(runs: int) -> None:
     print(f"\n1,000 random range counts on 2 to 4 attributes, h=10, {runs} runs: average relative error (median)")
     for epsilon in ("0.1", "1"):
         rows: dict[str, list[NDArray[np.float64]]] = {"margins 0 (paper)": [], "margins 0.2": []}
-        account = Account("unused.ledger", schema)
         for run in range(runs):
             for name, method in (("margins 0 (paper)", DiffGen(margins=Fraction(0))), ("margins 0.2", DiffGen())):
-                release = account.publish(adult.table, method, epsilon, unsafe_seed=run)
+                release = seeded_release(adult.table, schema, method, epsilon, run)
                 rows[name].append(relative_errors(release, queries, coded, adult.table.num_rows))
         for name, errors in rows.items():
             average, median = np.mean(errors), np.mean([np.median(one) for one in errors])

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import Account, DPCocGen, Laplace, Release, Schema, datasets
+from protocol import mean_of
+from sfumato import DPCocGen, Laplace, Release, Schema, datasets
 from sfumato.coclustering import kinds_of
 from sfumato.domain import cells_of
 from sfumato.evaluate.fidelity import hellinger
@@ -28,6 +29,7 @@ from sfumato.modl import fit
 from sfumato.papers.publishing import coded
 from sfumato.privacy.mechanisms import Exact
 from sfumato.release.projection import Nonnegative
+from sfumato.seeded import seeded_release
 
 ATTRIBUTES = ("age", "workclass", "education", "relationship", "sex")
 EPSILONS = ("0.1", "0.25", "0.5", "1")
@@ -63,8 +65,8 @@ def table() -> pa.Table:
 
 def published(setting: Setting, epsilon: str, seed: int, some: NDArray[np.intp] | None = None) -> Release:
     """Publish the table, or some of its rows."""
-    account = Account("unused.ledger", people()[0])
-    return account.publish(table() if some is None else table().take(some), setting[0], epsilon, unsafe_seed=seed)
+    rows = table() if some is None else table().take(some)
+    return seeded_release(rows, people()[0], setting[0], epsilon, seed)
 
 
 def distance(setting: Setting, epsilon: str, run: int) -> list[float]:
@@ -103,9 +105,7 @@ def show(title: str, measure: Measure, runs: int) -> None:
 
 
 def _mean(values: NDArray[np.float64]) -> str:
-    if len(values) < 2:
-        return f"{values[0]:.3f}"
-    return f"{values.mean():.3f} ({values.std(ddof=1) / len(values) ** 0.5:.3f})"
+    return mean_of(values, digits=3).strip()
 
 
 def prediction(model: Model, runs: int) -> None:
@@ -143,7 +143,7 @@ def speed() -> None:
     print(f"\n{cells:,} cells: noise alone {noise:.3f} s, publication {whole:.2f} s, {whole / noise:.1f} times")
     large = datasets.adult().schema.only([*ATTRIBUTES, "native_country"])
     start = time.perf_counter()
-    release = Account("unused.ledger", large).publish(table(), DPCocGen(), "1", unsafe_seed=1)
+    release = seeded_release(table(), large, DPCocGen(), "1", 1)
     release.sample_codes(seed=1)
     took, memory = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{cells_of(large):,} cells: {took:.1f} s, {release.groups:,} groups, peak memory {memory:.1f} GB")

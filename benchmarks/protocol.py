@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from sfumato.evaluate.averages import mean_and_error
 from sfumato.evaluate.classification import Codes
 from sfumato.papers.publishing import adult, coded, divided
 
@@ -17,6 +19,7 @@ def splits(run: int) -> tuple[pa.Table, Codes]:
     return train, coded(test, adult()[1])
 
 
-def mean_of(values: Sequence[float]) -> str:
-    """Write a mean with its standard error."""
-    return f"{np.mean(values):6.2f} ({np.std(values, ddof=1) / len(values) ** 0.5:.2f})"
+def mean_of(values: Sequence[float] | NDArray[np.float64], digits: int = 2) -> str:
+    """Write a mean with its standard error, if there are several runs."""
+    mean, error = mean_and_error(values)
+    return f"{mean:{digits + 4}.{digits}f}" + ("" if error is None else f" ({error:.{digits}f})")

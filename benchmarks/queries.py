@@ -15,10 +15,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import Account, CDiffGen, DiffGen, DiffMulti, Release, datasets
-from sfumato.evaluate.queries import FLOOR, RangeQuery, random_queries
+from protocol import mean_of
+from sfumato import CDiffGen, DiffGen, DiffMulti, Release, datasets
+from sfumato.evaluate.queries import RangeQuery, floored_errors, random_queries
 from sfumato.methods import Method
 from sfumato.papers.publishing import coded
+from sfumato.seeded import seeded_release
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 STEPS = (4, 7, 10, 13, 16)
@@ -49,11 +51,6 @@ def aligned_queries(release: Release, count: int, seed: int) -> list[RangeQuery]
     return queries
 
 
-def errors(answers: NDArray[np.float64], truths: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Give relative errors with a floor under the truth."""
-    return np.asarray(np.abs(answers - truths) / np.maximum(truths, FLOOR * size))
-
-
 def asked(release: Release, queries: Sequence[RangeQuery]) -> NDArray[np.float64]:
     """Give value and standard deviation of each answer."""
     answers = release.count_many([query.weights(release.schema) for query in queries])
@@ -71,10 +68,8 @@ def measured(task: Task) -> NDArray[np.float64]:
     truths = np.array([query.truth(rows) for query in free], np.float64)
     found = []
     for run in range(runs):
-        release = Account("unused.ledger", adult.schema).publish(
-            adult.table, METHODS[name](h), epsilon, unsafe_seed=run
-        )
-        error = errors(asked(release, free)[:, 0], truths, size)
+        release = seeded_release(adult.table, adult.schema, METHODS[name](h), epsilon, run)
+        error = floored_errors(asked(release, free)[:, 0], truths, size)
         near = aligned_queries(release, 300, seed=run)
         near_truths = np.array([query.truth(rows) for query in near], np.float64)
         near_answers = asked(release, near)
@@ -85,7 +80,7 @@ def measured(task: Task) -> NDArray[np.float64]:
                 float(np.median(error)),
                 error[truths < 0.01 * size].mean(),
                 error[truths > 0.1 * size].mean(),
-                errors(near_answers[:, 0], near_truths, size).mean(),
+                floored_errors(near_answers[:, 0], near_truths, size).mean(),
                 inside.mean(),
                 release.groups,
             )
@@ -102,8 +97,8 @@ def multidimensional(runs: int) -> None:
     for epsilon, (name, method) in product(EPSILONS, {"balanced": DiffMulti(), "ncp": DiffMulti(score="ncp")}.items()):
         found = []
         for run in range(runs):
-            release = Account("unused.ledger", adult.schema).publish(adult.table, method, epsilon, unsafe_seed=run)
-            error = errors(asked(release, free)[:, 0], truths, size)
+            release = seeded_release(adult.table, adult.schema, method, epsilon, run)
+            error = floored_errors(asked(release, free)[:, 0], truths, size)
             found.append((error.mean(), float(np.median(error)), release.groups))
         mean, median, groups = np.mean(found, axis=0)
         print(f"DiffMulti, {name:8} {epsilon:>7}       {mean:8.3f} {median:8.3f} {'':35} {groups:8,.0f}", flush=True)
@@ -119,7 +114,7 @@ def baselines() -> None:
     rows, size = coded(adult.table, adult.schema), adult.table.num_rows
     free = random_queries(adult.schema, 1000, seed=1)
     truths = np.array([query.truth(rows) for query in free], np.float64)
-    zero = errors(np.zeros(len(free)), truths, size)
+    zero = floored_errors(np.zeros(len(free)), truths, size)
     print(f"answering 0                     {zero.mean():8.3f} {np.median(zero):8.3f}")
     rng = np.random.default_rng(0)
     shape = dict(zip(adult.schema.predictors, adult.schema.shape, strict=True))
@@ -129,7 +124,7 @@ def baselines() -> None:
             for query in free
         ]
         noise = rng.normal(size=len(free)) * np.sqrt(2 * 2 * np.array(cells)) / float(Fraction(epsilon))
-        wrong = errors(truths + noise, truths, size)
+        wrong = floored_errors(truths + noise, truths, size)
         print(f"Laplace table      {epsilon:>7}       {wrong.mean():8.2g} {np.median(wrong):8.2g}")
 
 
@@ -159,9 +154,7 @@ def differences(results: Mapping[tuple[str, str, int], NDArray[np.float64]]) -> 
     print("\nCDiffGen minus DiffGen on the same trees, mean (standard error): free, and aligned")
     for epsilon, h in product(EPSILONS, STEPS):
         more = results["CDiffGen", epsilon, h] - results["DiffGen", epsilon, h]
-        free, aligned = (
-            f"{more[:, column].mean():7.3f} ({more[:, column].std(ddof=1) / len(more) ** 0.5:.3f})" for column in (0, 4)
-        )
+        free, aligned = (mean_of(more[:, column], digits=3) for column in (0, 4))
         print(f"{epsilon:>7} {h:4}  {free}  {aligned}", flush=True)
 
 

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from protocol import mean_of, splits
-from sfumato import TDS, Account, DiffGen, DiffMulti, Mondrian, Release, datasets
+from sfumato import TDS, DiffGen, DiffMulti, Mondrian, Release, datasets
 from sfumato.evaluate.classification import Codes, accuracy, accuracy_of_regions
 from sfumato.evaluate.information import certainty_penalty
 from sfumato.evaluate.queries import random_queries, relative_errors
+from sfumato.methods import Method
 from sfumato.papers.publishing import coded
+from sfumato.seeded import seeded_release
+from sfumato.syntactic import SyntacticMethod
 
 KS = (5, 10, 60)
 MILLION = 1_000_000
@@ -32,24 +33,9 @@ Publish = Callable[[pa.Table, int], Release]
 Result = TypeVar("Result")
 
 
-def openly(method: Mondrian | TDS) -> Publish:
-    """Publish without epsilon, on a ledger of its own."""
-
-    def publish(table: pa.Table, _run: int) -> Release:
-        with tempfile.TemporaryDirectory() as folder:
-            account = Account(Path(folder) / "adult.ledger", datasets.adult().schema)
-            return account.publish_without_epsilon(table, method)
-
-    return publish
-
-
-def privately(method: DiffGen | DiffMulti) -> Publish:
-    """Publish with epsilon 1 and a seed."""
-
-    def publish(table: pa.Table, run: int) -> Release:
-        return Account("unused.ledger", datasets.adult().schema).publish(table, method, "1", unsafe_seed=10_000 + run)
-
-    return publish
+def published_by(method: Method | SyntacticMethod) -> Publish:
+    """Give the way to publish by a method, with epsilon 1 if it has one, and the seed of a run."""
+    return lambda table, run: seeded_release(table, datasets.adult().schema, method, "1", 10_000 + run)
 
 
 def timed(work: Callable[[], Result]) -> tuple[float, Result]:
@@ -81,7 +67,7 @@ def times(rows: int | None) -> None:
         reference = theirs(frame, k)
         cells = [f"anonypy {reference:8.2f} s" if reference else "anonypy is not installed"]
         for method in (Mondrian(k=k), Mondrian(k=k, score="infogain"), TDS(k=k)):
-            took, _ = timed(partial(openly(method), table, 0))
+            took, _ = timed(partial(published_by(method), table, 0))
             name = f"{method.name} {getattr(method, 'score', '')}".strip()
             cells.append(f"{name} {took:6.2f} s" + (f" (1/{reference / took:,.0f})" if reference else ""))
         print(f"  k = {k:2}  " + "  ".join(cells), flush=True)
@@ -99,7 +85,7 @@ def million() -> None:
     table = pa.table(columns)
     print("\nProcessor seconds on a million rows (a fifth of all values replaced), k = 10")
     for method in (Mondrian(k=10), Mondrian(k=10, score="infogain"), TDS(k=10)):
-        took, release = timed(partial(openly(method), table, 0))
+        took, release = timed(partial(published_by(method), table, 0))
         name = f"{method.name} {getattr(method, 'score', '')}"
         print(f"  {name:18} {took:6.1f} s, {release.groups:,} groups", flush=True)
 
@@ -108,11 +94,11 @@ def methods() -> dict[str, Publish]:
     """Give everything that is compared."""
     found: dict[str, Publish] = {}
     for k in KS:
-        found[f"mondrian, k = {k}"] = openly(Mondrian(k=k))
-        found[f"mondrian infogain, k = {k}"] = openly(Mondrian(k=k, score="infogain"))
-        found[f"tds, k = {k}"] = openly(TDS(k=k))
-    found["diffgen, epsilon 1"] = privately(DiffGen())
-    found["diffmulti, epsilon 1"] = privately(DiffMulti())
+        found[f"mondrian, k = {k}"] = published_by(Mondrian(k=k))
+        found[f"mondrian infogain, k = {k}"] = published_by(Mondrian(k=k, score="infogain"))
+        found[f"tds, k = {k}"] = published_by(TDS(k=k))
+    found["diffgen, epsilon 1"] = published_by(DiffGen())
+    found["diffmulti, epsilon 1"] = published_by(DiffMulti())
     return found
 
 

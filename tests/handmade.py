@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from margins_by_hand import CLEAR, assert_same_margin, margins_of, people_by_hand
@@ -150,6 +153,18 @@ def weight_by_hand(release: Release, box: Mapping[str, tuple[int, int]]) -> np.n
             inside *= mass[[left <= leaf < right for leaf in range(lo, hi)]].sum() / mass.sum()
         weights[region, lo_class:hi_class] = inside
     return weights
+
+
+SOME_RELEASES = settings(
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
+
+
+def reloaded(release: Release, place: Path) -> Release:
+    """Save a release, over an older one, and load it."""
+    shutil.rmtree(place, ignore_errors=True)
+    release.save(place)
+    return Release.load(place)
 
 
 def assert_equal(one: Release, other: Release) -> None:

@@ -81,14 +81,15 @@ MAY_IMPORT = {
     | {"privacy.budget", "privacy.noisy", "privacy.mechanisms", "privacy.stream"},
     "account": PUBLIC
     | {"counts", "counting", "methods.base", "syntactic.base", "privacy", "release", "io", "storage", "sealing"},
+    "seeded": PUBLIC | {"account", "methods.base", "syntactic.base", "release"},
     "memory_limit": {"errors"},
     "counting": PUBLIC | {"counts", "io", "engines", "memory_limit"},
     "holder": PUBLIC | {"io"},
     "evaluate": PUBLIC | {"evaluate", "release", "io", "storage"},
     "compare": PUBLIC
-    | {"compare", "account", "methods", "syntactic", "release", "evaluate", "io", "storage", "pictures"},
+    | {"compare", "account", "seeded", "methods", "syntactic", "release", "evaluate", "io", "storage", "pictures"},
     "papers": PUBLIC
-    | {"papers", "__version__", "account", "datasets", "evaluate", "io", "methods", "pictures", "release", "storage"}
+    | {"papers", "__version__", "seeded", "datasets", "evaluate", "io", "methods", "pictures", "release", "storage"}
     | {"syntactic"},
     "report": PUBLIC | {"report", "release", "pictures", "privacy.noisy", "evaluate.Scorecard"},
     "cli": PUBLIC

@@ -45,7 +45,7 @@ def test_unseen_values_in_a_test_set_are_refused(release: Path, here: Path) -> N
     table.assign(job="CANARY").to_csv(write_to, index=False)
     told = refused("evaluate", release, "people.csv", "--test", "new.csv")
     assert "the test set must be of the release's schema" in told
-    assert "50 rows" in told
+    assert "50" not in told
     table.drop(columns="sex").to_csv(write_to, index=False)
     assert "lacks sex" in refused("evaluate", release, "people.csv", "--test", "new.csv")
     assert "nowhere.csv" in refused("evaluate", release, "people.csv", "--test", "nowhere.csv")

@@ -17,8 +17,10 @@ from sfumato.compare import Contestant, carry_out_contest, open_contest
 from sfumato.compare.gallery import panel_of
 from sfumato.compare.measures import GROUPS, LEAN, MEASURES
 from sfumato.compare.publishing import Bench, measured, seeded_release
-from sfumato.compare.results import Found, Results, mean_of, shown_epsilon, write_results
+from sfumato.compare.results import Found, Results, write_results
 from sfumato.errors import MethodError, SchemaError, TableError
+from sfumato.evaluate.averages import mean_and_error
+from sfumato.exact import write_fraction
 
 TABLE, DECLARED = people(300), Schema.loads(SCHEMA)
 HALF, ONE = Fraction(1, 2), Fraction(1)
@@ -214,10 +216,10 @@ def test_a_curve_is_flat_without_epsilon_and_raw_rows_are_levels(results: Result
 
 
 def test_means_and_epsilons_by_hand() -> None:
-    assert mean_of([3.0]) == (3.0, None)
-    assert mean_of([1.0, 2.0, 6.0]) == (3.0, pytest.approx(7**0.5 / 3**0.5))
+    assert mean_and_error([3.0]) == (3.0, None)
+    assert mean_and_error([1.0, 2.0, 6.0]) == (3.0, pytest.approx(7**0.5 / 3**0.5))
     written = {"1": "1", "1/4": "0.25", "2/3": "2/3", "1/1000000": "0.000001"}
-    assert {one: shown_epsilon(Fraction(one)) for one in written} == written
+    assert {one: write_fraction(Fraction(one)) for one in written} == written
     contest = contest_of((Contestant("cdiffgen", CDiffGen(specializations=2)),))
     found = (Found("cdiffgen", "1", 0, "NCP", 0.5), Found("cdiffgen", "1", 1, "NCP", 0.7))
     (mean,) = Results(contest, found, ()).means()

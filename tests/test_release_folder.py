@@ -8,7 +8,6 @@ import hashlib
 import json
 import math
 import os
-import shutil
 from pathlib import Path
 
 import duckdb
@@ -19,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from handmade import assert_equal, box_releases, release_of
+from handmade import SOME_RELEASES, assert_equal, box_releases, release_of, reloaded
 from sfumato import Release, storage
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.release.manifest import FORMAT
@@ -27,15 +26,10 @@ from sfumato.release.manifest import FORMAT
 FILES = ["geometry.json", "manifest.json", "margins.parquet", "records.parquet", "schema.json"]
 
 
-@settings(
-    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
-)
+@SOME_RELEASES
 @given(release=box_releases())
 def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
-    place = tmp_path / "release"
-    shutil.rmtree(place, ignore_errors=True)
-    release.save(place)
-    assert_equal(Release.load(place), release)
+    assert_equal(reloaded(release, tmp_path / "release"), release)
 
 
 def test_a_release_is_these_files(saved: Path) -> None:

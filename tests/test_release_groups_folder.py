@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from groups_by_hand import group_releases, groups_of
-from handmade import assert_equal, assert_same_noisy
+from handmade import SOME_RELEASES, assert_equal, assert_same_noisy, reloaded
 from sfumato import Release
 from sfumato.errors import ReleaseError
 from test_release_folder import reseal
@@ -35,15 +34,10 @@ def assert_same(loaded: Release, release: Release) -> None:
     assert_same_noisy(loaded.histogram, release.histogram)
 
 
-@settings(
-    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
-)
+@SOME_RELEASES
 @given(release=group_releases())
 def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
-    place = tmp_path / "release"
-    shutil.rmtree(place, ignore_errors=True)
-    release.save(place)
-    loaded = Release.load(place)
+    loaded = reloaded(release, tmp_path / "release")
     assert_same(loaded, release)
     assert loaded.sample_codes(50, seed=1)["a"].tolist() == release.sample_codes(50, seed=1)["a"].tolist()
 

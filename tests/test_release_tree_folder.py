@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +12,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from handmade import (
+    SOME_RELEASES,
     assert_equal,
     handmade_tree,
     release_over,
+    reloaded,
     tree_releases,
 )
 from sfumato import Release
@@ -39,15 +40,10 @@ def saved(release: Release, tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-@settings(
-    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
-)
+@SOME_RELEASES
 @given(release=tree_releases())
 def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
-    place = tmp_path / "release"
-    shutil.rmtree(place, ignore_errors=True)
-    release.save(place)
-    loaded = Release.load(place)
+    loaded = reloaded(release, tmp_path / "release")
     assert_equal(loaded, release)
     assert np.array_equal(loaded.estimates.values, release.estimates.values)
 

@@ -1,4 +1,4 @@
-"""Reading numbers exactly, from text that people and files give.
+"""Reading numbers exactly, from text that people and files give, and writing them so.
 
 A fraction read here is the fraction that was written; text that is no number, or so long that reading it would be an
 attack, is None.
@@ -27,6 +27,16 @@ def read_fraction(value: object) -> Fraction | None:
         return value
     text = str(value).strip() if isinstance(value, str | int | float | Decimal) else ""
     return Fraction(text) if FRACTION.fullmatch(text) else None
+
+
+def write_fraction(value: Fraction) -> str:
+    """Write a fraction as the decimal number that it is, if that is a short one.
+
+    >>> write_fraction(Fraction(1, 10)), write_fraction(Fraction(1, 3))
+    ('0.1', '1/3')
+    """
+    decimal = f"{float(value):.6f}".rstrip("0").rstrip(".")
+    return decimal if Fraction(decimal) == value else str(value)
 
 
 def read_whole(value: object) -> int | None:

@@ -109,6 +109,12 @@ def reason_of(error: Exception) -> str:
     return os.strerror(number).lower() if number else "the system refuses"
 
 
+def refuse_no_folder(out: Path) -> None:
+    """Refuse a place for many files where something else is."""
+    if out.exists() and not out.is_dir():
+        raise ReleaseError(f"out ({str(out)[:200]}) must be a folder", "Name another place.")
+
+
 def refuse_special(path: Path) -> None:
     """Refuse to open what is no file: a device or a pipe would be read for ever."""
     if not path.is_file():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from fractions import Fraction
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from sfumato.audit import PAIRS, Finding, attack
 from sfumato.audit.pairs import SCHEMA
 from sfumato.cli.methods import make_method, options_of
 from sfumato.cli.show import Show, reporting, table
+from sfumato.exact import write_fraction
 from sfumato.methods import Method
 from sfumato.methods.cutting import Cutting
 from sfumato.privacy.budget import epsilon_of
@@ -101,9 +101,9 @@ def _plain(found: Finding) -> dict[str, Any]:
 def _text(found: Finding) -> str:
     sides = ("with the record", "without it") if found.complete else ("without the record", "with it")
     verdict = (
-        f"REFUTED: {found.method} claims epsilon {_number(found.claimed)}, and it is at least {found.shown:.3f}"
+        f"REFUTED: {found.method} claims epsilon {write_fraction(found.claimed)}, and it is at least {found.shown:.3f}"
         if found.refuted
-        else f"{found.method} claims epsilon {_number(found.claimed)}; this attack shows that it is at least "
+        else f"{found.method} claims epsilon {write_fraction(found.claimed)}; this attack shows that it is at least "
         f"{found.shown:.3f}, which is no contradiction"
     )
     event = (
@@ -120,7 +120,3 @@ What this can show: that a claim is wrong. The event was chosen on other release
 true claim is refuted with a probability of at most 1 - confidence. What it cannot show: that a claim is right.
 {len(PAIRS)} pairs of tiny tables and thresholds on some numbers are few; a rare event, a larger table or a cleverer
 reader may tell more. That a claim holds for all tables follows from the proofs (docs/privacy.md), not from this."""
-
-
-def _number(epsilon: Fraction) -> str:
-    return f"{float(epsilon):g}"

@@ -14,9 +14,9 @@ import click
 from sfumato.cli.bar import Counting
 from sfumato.cli.data import find_data, named_only, schema_option
 from sfumato.cli.evaluate import PROTOCOLS
+from sfumato.cli.extras import lacking
 from sfumato.cli.methods import EVERY
 from sfumato.cli.show import Show, reporting, table
-from sfumato.errors import MethodError
 from sfumato.privacy.budget import epsilon_of
 from sfumato.schema import Schema
 
@@ -91,9 +91,7 @@ def compare(data: str, schema_path: str | None, out: str, workers: int | None, s
         from sfumato.compare.measures import read_groups
         from sfumato.compare.results import carry_out_contest, write_results
     except ImportError:
-        raise MethodError(
-            "compare must have scikit-learn", "Install it with pip install 'sfumato[evaluate]'."
-        ) from None
+        raise lacking("compare", "scikit-learn") from None
     groups, contestants = read_groups(options["measures"]), read_contestants(options["methods"])
     epsilons = [epsilon_of(one.strip()) for one in options["epsilon"].split(",")]
     source = find_data(data, schema_path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.data import find_data, refuse_other_schema
+from sfumato.cli.extras import lacking
 from sfumato.cli.recipients import release_argument
 from sfumato.cli.show import Show, reporting, table
 from sfumato.errors import MethodError
@@ -45,9 +46,7 @@ def find_scorecard(command: str) -> Callable[..., Scorecard]:
     try:
         from sfumato.evaluate import scorecard
     except ImportError:
-        raise MethodError(
-            f"{command} must have scikit-learn", "Install it with pip install 'sfumato[evaluate]'."
-        ) from None
+        raise lacking(command, "scikit-learn") from None
     return scorecard
 
 
@@ -55,19 +54,7 @@ def _text(card: Scorecard, target: str | None) -> str:
     from sfumato.evaluate.card import NOT_PRIVATE
 
     blocks = [NOT_PRIVATE, f"{card.release}\n{card.rows:,} rows, {card.people:,} people in the release"]
-    if card.lessons:
-        blocks.append(_lessons_text(card, str(target)))
-    information = [
-        (name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}") for name, value in card.information.items()
-    ]
-    blocks.append("Information\n" + table(information, ("measure", "value"), (1,)))
-    if card.marginals:
-        blocks.append(_marginals_text(card))
-    queries = [(one.size, f"{one.queries:,}", f"{one.mean:.3f}", f"{one.median:.3f}") for one in card.queries]
-    blocks.append("Relative error of range counts\n" + table(queries, ("size", "queries", "mean", "median"), (1, 2, 3)))
-    if card.clusters:
-        clusters = [(one.clusters, one.after, _percent(one.match_point)) for one in card.clusters]
-        blocks.append("Clusters\n" + table(clusters, ("clusters", "after", "Match Point"), (0, 2)))
+    blocks += [f"{one.title}\n{table(one.rows, one.header, one.numbers)}" for one in card.tables(target)]
     blocks.append(_use_text(card))
     if card.left_out:
         blocks.append("\n".join(["Left out", *(f"  {line}" for line in card.left_out)]))
@@ -84,34 +71,3 @@ def _use_text(card: Scorecard) -> str:
         for one in card.use
     ]
     return "What using the release costs\n" + table(rows, ("use", "processor s", "s", "peak MB"), (1, 2, 3))
-
-
-def _lessons_text(card: Scorecard, target: str) -> str:
-    rows = [
-        (
-            *(one.learner, one.taught_by, *map(_percent, (one.ba, one.ca, one.cost, one.benefit))),
-            *("" if area is None else f"{area:.3f}" for area in (one.auc_raw, one.auc)),
-        )
-        for one in card.lessons
-    ]
-    header = ("learner", "taught by", "BA (raw)", "CA", "cost", "benefit", "AUC (raw)", "AUC")
-    lower = _percent(card.lessons[0].la)
-    return f"Classification of {target}; LA, always saying the most frequent class: {lower}\n" + table(
-        rows, header, range(2, 8)
-    )
-
-
-def _marginals_text(card: Scorecard) -> str:
-    rows = [
-        (
-            *(f"{one.ways}-way", one.distance, f"{one.mean:.4f}", f"{one.worst:.4f}", ", ".join(one.worst_of)),
-            f"{one.measured:,} of {one.of:,}",
-        )
-        for one in card.marginals
-    ]
-    header = ("marginals", "distance", "mean", "worst", "worst of", "measured")
-    return "Fidelity of drawn records\n" + table(rows, header, (2, 3))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from sfumato.cli.bar import Counting
+from sfumato.cli.extras import lacking
 from sfumato.cli.show import Show, reporting
-from sfumato.errors import MethodError
 from sfumato.pictures.canvas import can_draw
+
+EXTRAS = "evaluate,pictures"
 
 
 @click.command()
@@ -33,16 +35,12 @@ def reproduce(
         from sfumato.papers import catalogue, report, reproduction
         from sfumato.papers.figures import Effort
     except ImportError:
-        raise _lacking("scikit-learn") from None
+        raise lacking("reproduce", "scikit-learn", EXTRAS) from None
     if not can_draw():
-        raise _lacking("matplotlib")
+        raise lacking("reproduce", "matplotlib", EXTRAS)
     figures = catalogue.chosen(paper, figure)
     with show.working() as tell:
         watch = Counting("runs", tell)
         done = reproduction.reproduce(figures, Effort(runs, quick), Path(out), workers=workers, watch=watch)
     written = f"{len(done.figures)} pictures, their numbers and {reproduction.VERDICTS} in {out}"
     show.result(report.plain(done), f"{report.text(done)}\n{written}")
-
-
-def _lacking(library: str) -> MethodError:
-    return MethodError(f"reproduce must have {library}", "Run pip install 'sfumato[evaluate,pictures]'.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from fractions import Fraction
 from typing import Any
 
 import click
@@ -18,10 +17,7 @@ from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.release.claims import nearest_claim
 from sfumato.release.release import Release
-from sfumato.release.risk import GroupRisk, believed_after, group_risk, odds_factor
-
-PRIORS = (0.01, 0.1, 0.5, 0.9)
-"""What someone may have believed before."""
+from sfumato.release.risk import GroupRisk, group_risk, odds_of
 
 
 @click.command()
@@ -108,36 +104,26 @@ def _text(found: GroupRisk, release: Release) -> str:
     return "\n\n".join(blocks)
 
 
-def _epsilon(release: Release) -> Fraction:
-    epsilon = release.manifest.epsilon
-    assert isinstance(epsilon, Fraction)
-    return epsilon
-
-
 def _odds_plain(release: Release) -> dict[str, Any]:
-    present, value = (odds_factor(_epsilon(release), records) for records in (1, 2))
+    odds = odds_of(release)
     return {
         "epsilon": str(release.manifest.epsilon),
         "secure": release.manifest.secure,
-        "odds_of_presence": present,
-        "odds_of_value": value,
+        "odds_of_presence": odds.presence,
+        "odds_of_value": odds.value,
         "believed_after": [
-            {"before": prior, "presence": believed_after(prior, present), "value": believed_after(prior, value)}
-            for prior in PRIORS
+            {"before": before, "presence": presence, "value": value} for before, presence, value in odds.beliefs
         ],
     }
 
 
 def _odds_text(release: Release) -> str:
-    present, value = (odds_factor(_epsilon(release), records) for records in (1, 2))
-    rows = [
-        (_percent(prior), _percent(believed_after(prior, present)), _percent(believed_after(prior, value)))
-        for prior in PRIORS
-    ]
+    odds = odds_of(release)
+    rows = [tuple(map(_percent, beliefs)) for beliefs in odds.beliefs]
     words = (
         f"Whatever someone knows, this release multiplies their odds that a person is in the table by at most "
-        f"exp(epsilon) = {present:,.3g}. Odds that a person in it has one value and not another, by at most "
-        f"exp(2 epsilon) = {value:,.3g}: the person's record is taken out and another put in."
+        f"exp(epsilon) = {odds.presence:,.3g}. Odds that a person in it has one value and not another, by at most "
+        f"exp(2 epsilon) = {odds.value:,.3g}: the person's record is taken out and another put in."
     )
     header = ("believed before", "that someone is in the table", "that someone has a value")
     return "\n\n".join([release.manifest.guarantee, words, "At most believed after\n" + table(rows, header, (0, 1, 2))])

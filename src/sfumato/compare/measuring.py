@@ -27,11 +27,10 @@ from sfumato.evaluate.information import certainty_penalty_of, discernibility_of
 from sfumato.evaluate.learners import Learner, teach
 from sfumato.evaluate.lessons import PAPERS_TREE, Trial, graded, lot, majority_accuracy, most_learnt
 from sfumato.evaluate.marginals import marginal_distances
-from sfumato.evaluate.queries import errors_by_size, random_queries
+from sfumato.evaluate.queries import QUERIES, errors_by_size, random_queries
 from sfumato.release.release import Release
 from sfumato.schema import Schema
 
-QUERIES = 1000
 Value = tuple[str, float]
 Level = Literal["raw data", "most frequent class"]
 """What a learner reaches that saw the raw rows (BA), and one that always says the same (LA)."""

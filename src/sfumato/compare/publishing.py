@@ -5,14 +5,11 @@ Nothing is debited from the table's own account: no release leaves the run, only
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sfumato.account import Account
 from sfumato.compare.contest import Contest, digest_of
 from sfumato.compare.measuring import levels_of, values_of
 from sfumato.errors import SfumatoError, TableError
@@ -25,8 +22,8 @@ from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
 from sfumato.methods import Method
 from sfumato.methods.parameters import plain_parameters
-from sfumato.release.release import Release
 from sfumato.schema import Schema
+from sfumato.seeded import seeded_release
 from sfumato.syntactic import SyntacticMethod
 
 
@@ -80,17 +77,6 @@ def measured(bench: Bench, key: Key) -> Outcome:
         return {"refused": error.problem}
     values = values_of(release, trial, key["measures"], key["run"])
     return {"values": values | (_cost(cost) if "cost" in key["measures"] else {})}
-
-
-def seeded_release(
-    rows: pa.Table, schema: Schema, method: Method | SyntacticMethod, epsilon: str | None, seed: int
-) -> Release:
-    """Publish with a known seed, which promises nothing, so that it is booked nowhere that lasts."""
-    with tempfile.TemporaryDirectory() as folder:
-        account = Account(Path(folder) / "passing.ledger", schema)
-        if isinstance(method, SyntacticMethod):
-            return account.publish_without_epsilon(rows, method, despite_budget=True, unsafe_seed=seed)
-        return account.publish(rows, method, str(epsilon), unsafe_seed=seed)
 
 
 def _cost(cost: Cost) -> dict[str, float]:

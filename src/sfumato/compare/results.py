@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,9 +20,11 @@ from sfumato.compare.contest import Contest, Run
 from sfumato.compare.measures import MEASURES
 from sfumato.compare.publishing import Bench, measured
 from sfumato.errors import ReleaseError
+from sfumato.evaluate.averages import mean_and_error
 from sfumato.evaluate.card import NOT_PRIVATE
 from sfumato.evaluate.runs import Kept, Outcome, Watch, carry_out
-from sfumato.storage import reason_of
+from sfumato.exact import write_fraction
+from sfumato.storage import reason_of, refuse_no_folder
 
 NO_GUARANTEE = "Every release was made with a known seed, carries no guarantee, and was not kept; nothing was debited."
 RUNS, RESULTS, SUMMARY = "runs", "results.parquet", "summary.csv"
@@ -68,7 +67,7 @@ class Results:
         values: dict[tuple[str, str | None, str], list[float]] = {}
         for one in self.found:
             values.setdefault((one.method, one.epsilon, one.measure), []).append(one.value)
-        return [Mean(*what, *mean_of(several), len(several)) for what, several in values.items()]
+        return [Mean(*what, *mean_and_error(several), len(several)) for what, several in values.items()]
 
     @property
     def measures(self) -> list[str]:
@@ -87,23 +86,11 @@ class Results:
         }
 
 
-def mean_of(values: list[float]) -> tuple[float, float | None]:
-    """Give the mean, and its standard error if there is more than one value.
-
-    >>> mean_of([1.0, 3.0])
-    (2.0, 1.0)
-    """
-    several = len(values) > 1
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if several else None
-    return float(np.mean(values)), error
-
-
 def carry_out_contest(
     contest: Contest, folder: Path, *, workers: int | None = None, watch: Watch = lambda _done, _all: None
 ) -> Results:
     """Do all runs that are not kept in the folder yet, and gather what came of them."""
-    if folder.exists() and not folder.is_dir():
-        raise ReleaseError(f"out ({str(folder)[:200]}) must be a folder", "Name another place.")
+    refuse_no_folder(folder)
     runs = contest.runs()
     with _explained(folder):
         outcomes = carry_out(
@@ -132,21 +119,11 @@ def _explained(folder: Path) -> Iterator[None]:
 
 
 def _place(run: Run) -> str:
-    return str(run.label) if run.epsilon is None else f"{run.label} at epsilon {shown_epsilon(run.epsilon)}"
-
-
-def shown_epsilon(epsilon: Fraction) -> str:
-    """Write an epsilon as a decimal number if it is one.
-
-    >>> shown_epsilon(Fraction(1, 10)), shown_epsilon(Fraction(1, 3))
-    ('0.1', '1/3')
-    """
-    decimal = f"{float(epsilon):.6f}".rstrip("0").rstrip(".")
-    return decimal if Fraction(decimal) == epsilon else str(epsilon)
+    return str(run.label) if run.epsilon is None else f"{run.label} at epsilon {write_fraction(run.epsilon)}"
 
 
 def _found(run: Run, outcome: Outcome) -> Iterator[Found]:
-    epsilon = None if run.epsilon is None else shown_epsilon(run.epsilon)
+    epsilon = None if run.epsilon is None else write_fraction(run.epsilon)
     by_method: Mapping[str, Mapping[str, float]] = outcome.get("levels", {str(run.label): outcome.get("values", {})})
     for method, values in by_method.items():
         for name in MEASURES:

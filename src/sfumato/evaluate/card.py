@@ -16,8 +16,9 @@ from sfumato.evaluate.clusters import MOST_CLUSTERED, Match, matches
 from sfumato.evaluate.information import certainty_penalty_of, discernibility_of, precision_of, sizes_of
 from sfumato.evaluate.lessons import Lesson, Trial, lessons, lot, most_learnt
 from sfumato.evaluate.marginals import MarginalDistance, marginal_distances
-from sfumato.evaluate.queries import FLOOR, QueryErrors, RangeQuery, errors_by_size, random_queries
+from sfumato.evaluate.queries import FLOOR, QUERIES, QueryErrors, RangeQuery, errors_by_size, random_queries
 from sfumato.evaluate.splits import Protocol, splits
+from sfumato.evaluate.tables import ScoreTable, tables_of
 from sfumato.evaluate.threads import one_thread
 from sfumato.evaluate.use import Use, costs_of_use
 from sfumato.io.encode import Coded, encode, refuse_misfits
@@ -26,8 +27,6 @@ from sfumato.release.release import Release
 from sfumato.schema import Schema
 
 NOT_PRIVATE = "Worked out from the raw data: for the holder's eyes, not private, not to be published."
-QUERIES = 1000
-"""So many random range counts are asked."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,10 @@ class Scorecard:
         """Give plain values for JSON."""
         worth = [asdict(one) | {"cost": one.cost, "benefit": one.benefit} for one in self.lessons]
         return {"warning": NOT_PRIVATE} | asdict(self) | {"lessons": worth}
+
+    def tables(self, target: str | None) -> list[ScoreTable]:
+        """Lay out all but what use costs, given the class attribute of the release."""
+        return list(tables_of(self, target))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,10 @@ from sfumato.release.release import Release
 from sfumato.schema import Schema
 
 Codes = Mapping[str, NDArray[np.integer]]
+Floats = NDArray[np.float64]
 
+QUERIES = 1000
+"""So many random range counts are asked of a release."""
 SMALL, LARGE = 0.01, 0.1
 """A query is small if it holds less than this share of the rows, and large if it holds more than that."""
 MOST_AT_ONCE = 2**24
@@ -31,9 +34,9 @@ class RangeQuery:
 
     ranges: Mapping[str, tuple[int, int]]
 
-    def weights(self, schema: Schema) -> dict[str, NDArray[np.float64]]:
-        """Write the ranges as weights of leaves."""
-        leaves = {name: np.arange(schema.predictors[name].leaves) for name in self.ranges}
+    def weights(self, schema: Schema) -> dict[str, Floats]:
+        """Write the ranges as weights of leaves; one of the class is of class values."""
+        leaves = {name: np.arange(leaves_of(schema, name)) for name in self.ranges}
         return {
             name: ((leaves[name] >= lo) & (leaves[name] < hi)).astype(np.float64)
             for name, (lo, hi) in self.ranges.items()
@@ -45,6 +48,11 @@ class RangeQuery:
         for name, (lo, hi) in self.ranges.items():
             inside &= (rows[name] >= lo) & (rows[name] < hi)
         return int(inside.sum())
+
+
+def leaves_of(schema: Schema, name: str) -> int:
+    """Give the number of leaves of an attribute, or of class values."""
+    return len(schema.classes) if name == schema.target else schema.predictors[name].leaves
 
 
 def random_queries(schema: Schema, count: int, seed: int, attributes: tuple[int, int] = (2, 4)) -> list[RangeQuery]:
@@ -64,15 +72,20 @@ def _range(leaves: int, rng: np.random.Generator) -> tuple[int, int]:
     return int(lo), int(hi)
 
 
-def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: Codes, size: int) -> NDArray[np.float64]:
-    """Give |answer - truth| / max(truth, floor) for each query."""
+def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: Codes, size: int) -> Floats:
+    """Ask a release, and give the error of each answer."""
     truths = np.array([query.truth(rows) for query in queries], np.float64)
     most = max(1, MOST_AT_ONCE // max(sum(release.schema.shape), 1))
     parts = [queries[start : start + most] for start in range(0, len(queries), most)]
     answers = np.concatenate(
         [np.zeros(0), *(release.count_many([one.weights(release.schema) for one in part]).values for part in parts)]
     )
-    return np.asarray(np.abs(answers - truths) / np.maximum(truths, FLOOR * size))
+    return floored_errors(answers, truths, size)
+
+
+def floored_errors(answers: Floats, truths: Floats, rows: int) -> Floats:
+    """Give |answer - truth| / max(truth, floor), the floor being a share of the rows."""
+    return np.asarray(np.abs(answers - truths) / np.maximum(truths, FLOOR * rows))
 
 
 @dataclass(frozen=True)

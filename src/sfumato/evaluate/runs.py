@@ -47,7 +47,7 @@ class Kept:
             return None
         try:
             kept = json.loads(path.read_text("utf-8"))
-            if kept["key"] == json.loads(_text(key)):
+            if kept["key"] == json.loads(text_of(key)):
                 return dict(kept["outcome"])
         except (OSError, ValueError, KeyError, TypeError):
             pass
@@ -64,7 +64,7 @@ class Kept:
                 raise
 
     def _path(self, key: Key) -> Path:
-        return self.folder / f"{hashlib.sha256(_text(key).encode()).hexdigest()[:24]}.json"
+        return self.folder / f"{hashlib.sha256(text_of(key).encode()).hexdigest()[:24]}.json"
 
 
 def carry_out(
@@ -129,5 +129,6 @@ def _alone(work: Work, key: Key) -> Outcome:
         return work(key)
 
 
-def _text(key: Key) -> str:
+def text_of(key: Key) -> str:
+    """Write a key down: the same text for the same values, in whatever order."""
     return json.dumps(key, sort_keys=True, ensure_ascii=False)

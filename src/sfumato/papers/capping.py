@@ -17,8 +17,9 @@ from sfumato.boxes import Boxes
 from sfumato.confidence_cap import ConfidenceCap
 from sfumato.evaluate.classification import Codes
 from sfumato.evaluate.learners import LEARNERS, teach
-from sfumato.evaluate.queries import LARGE, SMALL, RangeQuery
+from sfumato.evaluate.queries import LARGE, SMALL, RangeQuery, leaves_of
 from sfumato.evaluate.runs import Key, Outcome
+from sfumato.papers.accuracy import RAW
 from sfumato.papers.census import QUASI, census, census_schema
 from sfumato.papers.publishing import adult, coded, divided, published, timed
 from sfumato.release.regions import sides_of
@@ -32,6 +33,8 @@ LADDER = (5, 10, 20, 30, 50, 70, 90, 120, 150, 200, 300, 500)
 QUERIES = 1000
 LIMIT = Fraction(3, 5)
 TOLERANCE = 1e-9
+TAUGHT = ("pruned tree", "naive Bayes", "logistic regression", "linear SVM")
+"""J48, NB, LR and SVM."""
 Floats = NDArray[np.float64]
 
 
@@ -106,7 +109,7 @@ def asked(key: Key) -> Outcome:
     if key["method"] != CONFIDENCE:
         k = mean_size(release) if key["method"] == AVERAGE_K else least_k(table, schema, release, sensitive)
         release, told = published(mondrian(sensitive, k), table, schema, None, run), {"k": k}
-    answers = release.count_many([_weights(query, release.schema) for query in queries]).values
+    answers = release.count_many([query.weights(release.schema) for query in queries]).values
     return _errors(answers, truths, table.num_rows) | told
 
 
@@ -119,11 +122,10 @@ def _errors(answers: Floats, truths: Floats, rows: int) -> Outcome:
 def satisfied_queries(schema: Schema, rows: Codes, seed: int) -> tuple[list[RangeQuery], Floats]:
     """Draw ranges on one to three quasi-identifiers and on the sensitive attribute that someone satisfies."""
     rng = np.random.default_rng(seed)
-    leaves = {name: one.leaves for name, one in schema.predictors.items()} | {str(schema.target): len(schema.classes)}
     queries, truths = list[RangeQuery](), list[int]()
     while len(queries) < QUERIES:
         names = [*rng.choice(list(schema.predictors), int(rng.integers(1, 4)), replace=False), str(schema.target)]
-        ends = {str(name): np.sort(rng.choice(leaves[str(name)] + 1, 2, replace=False)) for name in names}
+        ends = {str(name): np.sort(rng.choice(leaves_of(schema, name) + 1, 2, replace=False)) for name in names}
         query = RangeQuery({name: (int(lo), int(hi)) for name, (lo, hi) in ends.items()})
         if truth := query.truth(rows):
             queries.append(query)
@@ -131,19 +133,11 @@ def satisfied_queries(schema: Schema, rows: Codes, seed: int) -> tuple[list[Rang
     return queries, np.array(truths, np.float64)
 
 
-def _weights(query: RangeQuery, schema: Schema) -> dict[str, Floats]:
-    leaves = {name: np.arange(one.leaves) for name, one in schema.predictors.items()}
-    leaves[str(schema.target)] = np.arange(len(schema.classes))
-    return {
-        name: ((leaves[name] >= lo) & (leaves[name] < hi)).astype(np.float64) for name, (lo, hi) in query.ranges.items()
-    }
-
-
 def taught(key: Key) -> Outcome:
     """Learn income from records drawn from a release of nine folds, or from their rows, and test on the tenth."""
     train, test = divided("10-fold", key["run"])
     schema = mondrian("income", LADDER[0]).narrowed(adult()[1])
-    seen = coded(train, schema) if key["method"] == RAW_ROWS else _drawn(key, train)
+    seen = coded(train, schema) if key["method"] == RAW else _drawn(key, train)
     asked_of = coded(test, schema)
     truth = asked_of[str(schema.target)]
     return {
@@ -151,11 +145,6 @@ def taught(key: Key) -> Outcome:
         for learner in LEARNERS
         if learner in TAUGHT
     }
-
-
-RAW_ROWS = "raw rows"
-TAUGHT = ("pruned tree", "naive Bayes", "logistic regression", "linear SVM")
-"""J48, NB, LR and SVM."""
 
 
 def _drawn(key: Key, train: pa.Table) -> Codes:

@@ -12,14 +12,14 @@ from functools import partial
 import numpy as np
 
 from sfumato.evaluate.runs import Key
-from sfumato.papers.accuracy import learning_keys
-from sfumato.papers.capping import AVERAGE_K, CONFIDENCE, INTERACTIVE, MAX_K, RAW_ROWS, TAUGHT
+from sfumato.papers.accuracy import RAW, learning_keys
+from sfumato.papers.capping import AVERAGE_K, CONFIDENCE, INTERACTIVE, MAX_K, TAUGHT
 from sfumato.papers.census import QUASI
 from sfumato.papers.diffgen import CA
 from sfumato.papers.figures import Claim, Effort, Figure, Found, Paper
 from sfumato.papers.publishing import DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS
 from sfumato.papers.stated import statement
-from sfumato.papers.verdicts import Between, Beyond, Evidence, Parts
+from sfumato.papers.verdicts import Between, Beyond, Evidence, Parts, mean_and_doubt
 from sfumato.pictures.curves import Curve, Panel
 
 NAME = "confidence"
@@ -78,7 +78,7 @@ def private_keys(effort: Effort) -> list[Key]:
     methods = (DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS)
     attributes = [*QUASI, "income"]
     private = learning_keys(methods, epsilons, (10,), effort.runs_of(10, 3), "10-fold", attributes=attributes)
-    return [*private, *taught_keys(effort, CONFIDENCE, RAW_ROWS)]
+    return [*private, *taught_keys(effort, CONFIDENCE, RAW)]
 
 
 def growth_keys(effort: Effort) -> list[Key]:
@@ -123,9 +123,7 @@ def above_and_near(found: Found, method: str) -> tuple[Evidence, Evidence]:
         for learner in TAUGHT
         for other in (AVERAGE_K, MAX_K)
     }
-    near = {
-        learner: found.values(learner, method=RAW_ROWS) - found.values(learner, method=method) for learner in TAUGHT
-    }
+    near = {learner: found.values(learner, method=RAW) - found.values(learner, method=method) for learner in TAUGHT}
     return above, near
 
 
@@ -181,19 +179,17 @@ def _by_thousand(found: Found, method: str, size: str, sensitive: str) -> Curve:
 def taught_panels(found: Found) -> list[Panel]:
     """Draw the accuracy of every learner."""
     curves = []
-    for name in (CONFIDENCE, AVERAGE_K, MAX_K, RAW_ROWS):
-        means = [found.curve(name, learner, "run", method=name).values for learner in TAUGHT]
-        errors = tuple(float(np.std(one, ddof=1)) / math.sqrt(len(one)) if len(one) > 1 else 0.0 for one in means)
-        places = tuple(float(at) for at in range(len(TAUGHT)))
-        curves.append(Curve(name, places, tuple(float(np.mean(one)) for one in means), errors))
+    for name in (CONFIDENCE, AVERAGE_K, MAX_K, RAW):
+        means, errors = zip(*(mean_and_doubt(found.values(learner, method=name)) for learner in TAUGHT), strict=True)
+        curves.append(Curve(name, tuple(map(float, range(len(TAUGHT)))), means, errors))
     return [Panel("Adult, six quasi-identifiers, 10-fold", "", CA, tuple(curves), places=TAUGHT)]
 
 
 def private_panels(found: Found) -> list[Panel]:
     """Draw DiffGen's accuracy over the budget, the framework being a level."""
     curves = tuple(found.curve(name, "CA", "epsilon", method=name) for name in (DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS))
-    means = {name: float(found.values(TAUGHT[0], method=name).mean()) for name in (CONFIDENCE, RAW_ROWS)}
-    lines = ((f"confidence {means[CONFIDENCE]:.1f}", means[CONFIDENCE]), (f"BA {means[RAW_ROWS]:.1f}", means[RAW_ROWS]))
+    means = {name: float(found.values(TAUGHT[0], method=name).mean()) for name in (CONFIDENCE, RAW)}
+    lines = ((f"confidence {means[CONFIDENCE]:.1f}", means[CONFIDENCE]), (f"BA {means[RAW]:.1f}", means[RAW]))
     return [Panel("six attributes, h = 10, 10-fold; stated at ε = 0.1", "ε", CA, curves, lines)]
 
 
@@ -218,7 +214,7 @@ PAPER = Paper(
             NAME,
             "5",
             "Confidence, figure 5: accuracy beside Mondrian",
-            lambda effort: taught_keys(effort, CONFIDENCE, AVERAGE_K, MAX_K, RAW_ROWS),
+            lambda effort: taught_keys(effort, CONFIDENCE, AVERAGE_K, MAX_K, RAW),
             taught_panels,
         ),
         Figure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from sfumato.evaluate.runs import Key
 from sfumato.papers import diffmulti_groups as groups
@@ -95,7 +96,7 @@ def tree_panels(found: Found) -> list[Panel]:
     (panel,) = over_h(found, "CA", CA, DIFFGEN, DIFFMULTI, DIFFGEN_OURS, DIFFMULTI_OURS)
     mondrian = float(found.values("CA", method=MONDRIAN).mean())
     lines = (*levels(found), (f"{MONDRIAN}: {mondrian:.1f}", mondrian))
-    return [Panel(panel.title, panel.quantity, panel.measure, panel.curves, lines, logarithmic=(True, False))]
+    return [replace(panel, levels=lines)]
 
 
 def budget_panels(found: Found, title: str) -> list[Panel]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sfumato.evaluate.classification import Codes
 from sfumato.evaluate.fidelity import hellinger
 from sfumato.evaluate.prediction import auc
-from sfumato.evaluate.queries import FLOOR, random_queries
+from sfumato.evaluate.queries import floored_errors, random_queries
 from sfumato.evaluate.runs import Key, Outcome
 from sfumato.evaluate.splits import held_out
 from sfumato.papers.accuracy import EPSILONS, RAW
@@ -68,7 +68,7 @@ def asked(key: Key) -> Outcome:
     drawn = individuals(key, table, table.num_rows)
     queries = random_queries(schema, QUERIES, seed=1, attributes=(1, len(ATTRIBUTES)))
     truths, answers = (np.array([query.truth(one) for query in queries], np.float64) for one in (rows, drawn))
-    return {"error": float((np.abs(answers - truths) / np.maximum(truths, FLOOR * table.num_rows)).mean())}
+    return {"error": float(floored_errors(answers, truths, table.num_rows).mean())}
 
 
 def taught(key: Key) -> Outcome:

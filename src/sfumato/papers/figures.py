@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato.evaluate.runs import Key, Outcome
 from sfumato.papers.stated import Stated
-from sfumato.papers.verdicts import Between, Floats, Judgement, Rule, mean_and_error
+from sfumato.papers.verdicts import Between, Floats, Judgement, Rule, mean_and_doubt
 from sfumato.pictures.curves import Curve, Panel
 
 Setting = TypeVar("Setting")
@@ -62,7 +62,7 @@ class Found:
     def curve(self, name: str, measure: str, over: str, **setting: Any) -> Curve:
         """Give means and standard errors over a quantity."""
         places = self.places(over, measure, **setting)
-        found = [mean_and_error(self.values(measure, **setting, **{over: place})) for place in places]
+        found = [mean_and_doubt(self.values(measure, **setting, **{over: place})) for place in places]
         return Curve(
             name,
             tuple(float(place) for place in places),

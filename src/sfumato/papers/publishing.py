@@ -1,12 +1,10 @@
 """The variants of the methods that the figures show, by name, and releases of the bundled table by them.
 
-Releases are seeded by the number of the run. They carry no guarantee and no ledger knows of them; those without an
-epsilon write to a ledger of their own, which is thrown away.
+Releases are seeded by the number of the run, so they carry no guarantee.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import datasets
-from sfumato.account import Account
 from sfumato.evaluate.classification import Codes
 from sfumato.evaluate.runs import Key
 from sfumato.evaluate.splits import cross_validated, held_out
@@ -27,6 +24,7 @@ from sfumato.methods import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Met
 from sfumato.release.projection import Nonnegative
 from sfumato.release.release import Release
 from sfumato.schema import Schema
+from sfumato.seeded import seeded_release
 from sfumato.syntactic import TDS, Mondrian, SyntacticMethod
 
 FIRST_SEED = 10_000
@@ -131,13 +129,8 @@ def release_of(key: Key, table: Any, schema: Schema, out: Path | None = None) ->
 def published(
     method: Method | SyntacticMethod, table: Any, schema: Schema, epsilon: str | None, run: int, out: Path | None = None
 ) -> Release:
-    """Publish a table with seeded noise, or without epsilon."""
-    if not isinstance(method, SyntacticMethod):
-        account = Account("unused.ledger", schema)
-        return account.publish(table, method, str(epsilon), out=out, unsafe_seed=FIRST_SEED + run)
-    with tempfile.TemporaryDirectory() as folder:
-        account = Account(Path(folder) / "thrown.ledger", schema)
-        return account.publish_without_epsilon(table, method, out=out, unsafe_seed=FIRST_SEED + run)
+    """Publish a table with the seed of a run."""
+    return seeded_release(table, schema, method, epsilon, FIRST_SEED + run, out)
 
 
 def timed(work: Callable[[], Release]) -> tuple[Release, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,11 +12,11 @@ import numpy as np
 import sfumato.papers.catalogue as catalogue
 from sfumato import __version__
 from sfumato.errors import ReleaseError
-from sfumato.evaluate.runs import Kept, Key, Outcome, Watch, carry_out
+from sfumato.evaluate.runs import Kept, Key, Outcome, Watch, carry_out, text_of
 from sfumato.papers.figures import Effort, Figure, Found
 from sfumato.papers.report import Judged, Reproduction, verdict_page
 from sfumato.pictures.curves import Panel, draw_panels
-from sfumato.storage import reason_of, replaced_file
+from sfumato.storage import reason_of, refuse_no_folder, replaced_file
 
 VERDICTS = "verdicts.md"
 RUNS = "runs"
@@ -35,11 +34,11 @@ def reproduce(
     """Do the runs that are not kept in `out` yet, and write a picture and numbers of each figure there."""
     refuse_place(out)
     keys = {figure.slug: figure.keys(effort) for figure in figures}
-    distinct = {_text(key): key for one in keys.values() for key in one}
+    distinct = {text_of(key): key for one in keys.values() for key in one}
     order = np.random.default_rng(0).permutation(len(distinct))
     mixed = [list(distinct.values())[at] for at in order]
     outcomes = carry_out(catalogue.perform, mixed, Kept(out / RUNS / __version__), workers=workers, watch=watch)
-    known = {_text(key): outcome for key, outcome in zip(mixed, outcomes, strict=True)}
+    known = {text_of(key): outcome for key, outcome in zip(mixed, outcomes, strict=True)}
     found = {slug: _found(one, known) for slug, one in keys.items()}
     for figure in figures:
         panels = figure.panels(found[figure.slug])
@@ -57,8 +56,7 @@ def reproduce(
 
 def refuse_place(out: Path) -> None:
     """Refuse a file, a folder of something else, and a place where none can be made."""
-    if out.exists() and not out.is_dir():
-        raise ReleaseError(f"out ({str(out)[:200]}) must be a folder", "Name another place.")
+    refuse_no_folder(out)
     if out.is_dir() and any(out.iterdir()) and not any((out / name).exists() for name in (RUNS, VERDICTS)):
         raise ReleaseError(
             f"out ({str(out)[:200]}) must be empty, or hold an earlier reproduction", "Name another folder."
@@ -82,12 +80,8 @@ def _judged(figures: Sequence[Figure], keys: dict[str, list[Key]], known: dict[s
 
 
 def _found(keys: Sequence[Key], known: dict[str, Outcome]) -> Found:
-    distinct = {_text(key): key for key in keys}
+    distinct = {text_of(key): key for key in keys}
     return Found(tuple((key, known[text]) for text, key in distinct.items()))
-
-
-def _text(key: Key) -> str:
-    return json.dumps(key, sort_keys=True)
 
 
 def _numbers(panels: Sequence[Panel]) -> str:

@@ -1,7 +1,7 @@
 """How numbers decide whether a claim was reproduced. Every rule says in words what it does.
 
 The evidence is an array for every place (a budget, a number of specializations): one number per run, all runs of a
-place paired with those of the others. The standard error of a mean over runs is taken for 0 where there is one run.
+place paired with those of the others.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sfumato.evaluate.averages import mean_and_error
 
 Floats = NDArray[np.float64]
 Evidence = Mapping[str, Floats]
@@ -49,14 +51,10 @@ class Rule(Protocol):
         """Give the verdict."""
 
 
-def mean_and_error(values: Floats) -> tuple[float, float]:
-    """Give a mean over runs and its standard error.
-
-    >>> mean_and_error(np.array([1.0, 3.0]))
-    (2.0, 1.0)
-    """
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return float(np.mean(values)), error
+def mean_and_doubt(values: Floats) -> tuple[float, float]:
+    """Give a mean over runs and its standard error, which is taken for 0 where there is one run."""
+    mean, error = mean_and_error(values)
+    return mean, error or 0.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Between:
         """Look at the place that misses by most."""
         missed = {"below": 0.0, "above": 0.0}
         for values in evidence.values():
-            mean, error = mean_and_error(values)
+            mean, error = mean_and_doubt(values)
             missed["below"] = max(missed["below"], self.low - mean - 2 * error)
             missed["above"] = max(missed["above"], mean - self.high - 2 * error)
         most, numbers = max(missed.values()), numbers_of(evidence, self.unit)
@@ -122,7 +120,7 @@ class Beyond:
         sign = 1 if self.side == "above" else -1
         places = {place: sign * float(values.mean()) > 0 for place, values in evidence.items()}
         fewest = min(map(len, evidence.values()))
-        mean, error = mean_and_error(np.mean([sign * values[:fewest] for values in evidence.values()], axis=0))
+        mean, error = mean_and_doubt(np.mean([sign * values[:fewest] for values in evidence.values()], axis=0))
         numbers = numbers_of(evidence, self.unit, signed=True)
         if failing := [place for place, holds in places.items() if not holds]:
             few = ", ".join(failing) if len(failing) <= FEW_PLACES else f"{len(failing)} of {len(places)} places"
@@ -176,7 +174,7 @@ PRECISION = ((1, 3), (100, 2), (1000, 1))
 
 
 def _written(values: Floats, signed: bool) -> str:
-    mean, error = mean_and_error(values)
+    mean, error = mean_and_doubt(values)
     digits = next((digits for size, digits in PRECISION if abs(mean) < size), 0)
     shown = f"{mean:{'+' if signed else ''},.{digits}f}"
     return shown if len(values) == 1 else f"{shown} ({error:,.{digits}f})"

@@ -266,16 +266,11 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class Reservation:
-    """One publication's claim on the ledger: what the meter pays from."""
+class OpenPublication:
+    """A publication that is under way."""
 
     ledger: Ledger
     id: str
-    epsilon: Fraction
-
-    def pay(self, debit: Debit) -> None:
-        """Write a debit; when this returns, it is on disk."""
-        self.ledger.debit(self.id, debit)
 
     def settle(self, outcome: Outcome, digest: str | None = None) -> None:
         """End the publication."""
@@ -283,19 +278,23 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class Disclosure:
-    """One publication without epsilon: where its looks are noted."""
+class Reservation(OpenPublication):
+    """One publication's claim on the ledger: what the meter pays from."""
 
-    ledger: Ledger
-    id: str
+    epsilon: Fraction
+
+    def pay(self, debit: Debit) -> None:
+        """Write a debit; when this returns, it is on disk."""
+        self.ledger.debit(self.id, debit)
+
+
+@dataclass(frozen=True)
+class Disclosure(OpenPublication):
+    """One publication without epsilon: where its looks are noted."""
 
     def note(self, line: NonPrivate) -> None:
         """Write a line; when this returns, it is on disk."""
         self.ledger.note(self.id, line)
-
-    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
-        """End the publication."""
-        self.ledger.settle(self.id, outcome, digest)
 
 
 def _refuse_nothing(what: str, epsilon: Fraction) -> None:

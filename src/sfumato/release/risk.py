@@ -23,6 +23,8 @@ Integers = NDArray[np.int64]
 
 SIZES = (1, 2, 5, 10, 20, 50, 100, 1000)
 """Where the classes of group sizes begin."""
+PRIORS = (0.01, 0.1, 0.5, 0.9)
+"""What someone may have believed before."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,6 @@ def _in_population(
     return people
 
 
-def odds_factor(epsilon: Fraction, records: int = 1) -> float:
-    """Give by how much a release may multiply the odds that one bets on: exp(epsilon) for each record that differs."""
-    return math.exp(float(epsilon) * records)
-
-
 def believed_after(prior: float, factor: float) -> float:
     """Give the most that one can believe after a release, whose odds are at most so many times those before.
 
@@ -123,3 +120,25 @@ def believed_after(prior: float, factor: float) -> float:
     0.731
     """
     return factor * prior / (factor * prior + 1 - prior)
+
+
+@dataclass(frozen=True)
+class Odds:
+    """By how much a release with an epsilon may multiply anyone's odds."""
+
+    presence: float
+    """that a person is in the table"""
+    value: float
+    """that a person in it has one value and not another: a record is taken out and another put in"""
+
+    @property
+    def beliefs(self) -> list[tuple[float, float, float]]:
+        """What was believed before, and what may at most be believed after: of presence, and of a value."""
+        return [(prior, believed_after(prior, self.presence), believed_after(prior, self.value)) for prior in PRIORS]
+
+
+def odds_of(release: Release) -> Odds:
+    """Tell what the epsilon of a release means: a factor of exp(epsilon) for each record that differs."""
+    epsilon = release.manifest.epsilon
+    assert isinstance(epsilon, Fraction)
+    return Odds(math.exp(float(epsilon)), math.exp(2 * float(epsilon)))

@@ -12,11 +12,9 @@ from sfumato.promises import KAnonymity
 from sfumato.release.claims import nearest_claim
 from sfumato.release.manifest import NEIGHBOURS, WARNING, Manifest
 from sfumato.release.release import Release
-from sfumato.release.risk import believed_after, group_risk, odds_factor
+from sfumato.release.risk import group_risk, odds_of
 from sfumato.report.html import Html, details, joined, paragraph, section, shortened, table, tag
 
-PRIORS = (0.01, 0.1, 0.5, 0.9)
-"""What someone may have believed before."""
 MOST_STATISTICS = 8
 """So many of the likeliest values of a public statistic are shown."""
 
@@ -58,29 +56,24 @@ def _percent(share: float) -> str:
 
 
 def _epsilon_words(release: Release) -> Html:
-    epsilon = release.manifest.epsilon
-    assert isinstance(epsilon, Fraction)
-    present, value = (odds_factor(epsilon, records) for records in (1, 2))
-    rows = [
-        (_percent(prior), _percent(believed_after(prior, present)), _percent(believed_after(prior, value)))
-        for prior in PRIORS
-    ]
+    odds = odds_of(release)
+    rows = [tuple(map(_percent, beliefs)) for beliefs in odds.beliefs]
     conditional = "" if release.manifest.secure else "Had its randomness been secure, it would be so: "
     return joined(
         [
             paragraph(
                 conditional,
                 "This release is differentially private with ",
-                tag("strong", f"ε = {_number(epsilon)}"),
+                tag("strong", f"ε = {_number(release.manifest.epsilon)}"),
                 ". Whoever looks at it sees almost the same, whether or not one given person was in the table: nothing "
-                f"they can observe is more than {present:,.3g} times as probable with the person as without, or the "
-                f"other way round. Neighbours are {NEIGHBOURS}.",
+                f"they can observe is more than {odds.presence:,.3g} times as probable with the person as without, or "
+                f"the other way round. Neighbours are {NEIGHBOURS}.",
                 class_="lead",
             ),
             paragraph(
                 f"In odds: whatever someone knew before, this release multiplies their odds that a person is in the "
-                f"table by at most exp(ε) = {present:,.3g}, and their odds that a person in it has one value and not "
-                f"another by at most exp(2 ε) = {value:,.3g}."
+                f"table by at most exp(ε) = {odds.presence:,.3g}, and their odds that a person in it has one value and "
+                f"not another by at most exp(2 ε) = {odds.value:,.3g}."
             ),
             table(("believed before", "in the table: at most", "has a value: at most"), rows, (0, 1, 2)),
             paragraph(
