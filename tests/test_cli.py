@@ -177,6 +177,9 @@ COMMANDS = {
     "risk": ["release"],
     "verify": ["release"],
     "evaluate": ["release", "people.csv"],
+    "compare": ["people.csv", "--methods", "mondrian:k=5", "--runs", "1", "--measures", "information"],
+    "report": ["release"],
+    "audit": ["--method", "laplace", "--epsilon", "1", "--runs", "200", "--unsafe-seed", "1"],
     "schema": [],
     "account show": ["people.csv"],
     "account amend": ["people.csv", "--budget", "none"],
@@ -194,7 +197,7 @@ def names(command: click.Command, path: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_tried_below() -> None:
-    assert set(names(main)) == {*COMMANDS, "account settle", "explain"}
+    assert set(names(main)) == {*COMMANDS, "account settle", "explain", "reproduce"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

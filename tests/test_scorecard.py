@@ -130,8 +130,8 @@ def test_a_release_without_people_has_no_records_to_judge() -> None:
     ("table", "reason"),
     [
         (TABLE.drop(columns="b"), "lacks b"),
-        (TABLE.assign(b="CANARY"), "b: .* 400 rows"),
-        (TABLE.assign(a="CANARY"), "a: .* 400 rows"),
+        (TABLE.assign(b="CANARY"), "b: value not in the taxonomy"),
+        (TABLE.assign(a="CANARY"), "a: not a number"),
     ],
 )
 def test_a_table_of_another_schema_is_refused(table: pd.DataFrame, reason: str) -> None:
