@@ -135,7 +135,7 @@ def test_the_machine_and_its_group_are_asked(tmp_path: Path, monkeypatch: pytest
     assert Counting()._most_rows(SCHEMA) == 1
 
 
-@pytest.mark.parametrize("size", ["", "much", "-1GB", "0", "4 parsecs", "1e9", "9" * 30])
+@pytest.mark.parametrize("size", ["", "much", "-1GB", "0", "4 parsecs", "1e9", "9" * 30, "9" * 400])
 def test_sizes_that_are_none_are_refused(size: str) -> None:
     with pytest.raises(MethodError, match="memory"):
         memory_of(size)

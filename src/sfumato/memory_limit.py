@@ -12,7 +12,7 @@ from pathlib import Path
 from sfumato.errors import MethodError
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 GROUP = Path("/sys/fs/cgroup")
 GROUP_FILES = (
     ("memory.max", "memory.current"),

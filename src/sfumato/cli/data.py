@@ -1,11 +1,13 @@
 """From the word a user types for a table to the table, its schema and its ledger, which lie beside it.
 
 Words for the same rows must lead to the same ledger, or a lifetime budget could be spent twice: a pattern has that of
-the folder in which it begins, a query that of the table that it reads.
+the folder in which it begins, a query that of the table that it reads. Parquet files can also be some of the files of
+another table: where that one has a ledger, a person must say which of the two pays.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,9 +18,9 @@ import click
 
 from sfumato import datasets
 from sfumato.attributes import Categorical
-from sfumato.errors import ReleaseError, TableError
-from sfumato.io.databases import MARK, Query, is_database, parted
-from sfumato.io.parts import fixed_folder, is_pattern
+from sfumato.errors import LedgerError, ReleaseError, TableError
+from sfumato.io.databases import MARK, Query, is_database, own_name, parted
+from sfumato.io.parts import fixed_folder, is_parquet, is_pattern, parquet_files
 from sfumato.schema import Column, Schema
 
 schema_option = click.option(
@@ -45,6 +47,21 @@ class DataSource:
         """Read the schema: the bundled one, or the file's."""
         return self.bundled or Schema.load(self.schema_path)
 
+    def ledger(self, named: str | None) -> Path:
+        """Give the ledger that pays: the one that was named or, unless some of the rows have another, their own."""
+        if named:
+            return Path(named)
+        over = self.table.over if isinstance(self.table, Query) else self.table
+        if isinstance(over, str | Path) and not is_database(over) and is_parquet(over):
+            places = {place for file in parquet_files(over) for place in _ledgers_above(file)} - {self.ledger_path}
+            others = sorted(place for place in places if place.exists())
+            if others:
+                raise LedgerError(
+                    f"rows of {over} must have one ledger, and some have {others[0]}, too",
+                    "Say with --ledger which of them pays.",
+                )
+        return self.ledger_path
+
 
 def source_options(command: Command) -> Command:
     """Add the options that choose what is read of DATA."""
@@ -61,6 +78,7 @@ def find_data(
     data: str, schema_path: str | None = None, table: str | None = None, sql: str | None = None
 ) -> DataSource:
     """Understand DATA: `adult` is the bundled table unless a file of that name exists, everything else is a path."""
+    data = os.path.expanduser(data)
     if table is not None and sql is not None:
         raise TableError("a table and a query must not both be given", "Name the table in the query.")
     if table is not None and not is_database(data):
@@ -68,7 +86,7 @@ def find_data(
     query = None if sql is None else Query(sql, data)
     if is_database(data):
         path, named = parted(data)
-        named = table or named
+        path, named = path.resolve(), table or named
         return _beside(path, _stem(path, named, query), schema_path, query or _in_database(path, named))
     if is_pattern(data) or Path(data).is_dir():
         folder = (fixed_folder(data) if is_pattern(data) else Path(data)).resolve()
@@ -96,7 +114,15 @@ def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> Data
 def _stem(path: Path, table: str | None, query: Query | None) -> str:
     """Name a table of a database."""
     name = query.table if query is not None else table
-    return f"{path.stem}.{name}" if name else path.stem
+    if not name:
+        return path.stem
+    return f"{path.stem}.{own_name(path, name) if path.is_file() else name}"
+
+
+def _ledgers_above(file: Path) -> list[Path]:
+    """Give where the ledger of a file would be, alone or as one of any folder that holds it."""
+    folders = [folder.with_name(f"{folder.name}.ledger") for folder in file.parents if folder.name]
+    return [file.with_suffix(".ledger"), *folders]
 
 
 def _in_database(path: Path, table: str | None) -> str:

@@ -177,7 +177,7 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
         return
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
-    account, seed = Account(ledger or source.ledger_path, schema), options["unsafe_seed"]
+    account, seed = Account(source.ledger(ledger), schema), options["unsafe_seed"]
     planned = () if isinstance(method, SyntacticMethod) else tuple(account.plan(method, options["epsilon"]).parts)
     with show.working(planned) as watch:
         if isinstance(method, SyntacticMethod):

@@ -6,6 +6,7 @@ the table, and what keeps one person from moving the rows of others. See `rowwis
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,14 @@ from sfumato.errors import TableError
 from sfumato.guard import guarded
 from sfumato.io import duck
 from sfumato.io.parts import columns_of, parquet_files, scan
-from sfumato.io.rowwise import table_of
+from sfumato.io.rowwise import refuse_shadows, table_of
 from sfumato.io.streams import Table, refuse_repeated, some
 
 SUFFIXES = (".duckdb", ".ddb", ".db")
 MARK = "::"
+MAIN = "main"
+"""The schema of tables that are named without one."""
+TABLE_NAMES = "table_catalog, table_schema, table_name"
 VIEW = "data"
 """What Parquet files are called in a query."""
 
@@ -56,14 +60,21 @@ def open_database(source: str | Path) -> Table:
     path, table = parted(source)
     opened = _database(path)
     if not table:
-        listed = _tables(path, opened)
+        listed = sorted(set(_tables(path, opened).values()))
         raise TableError(
             f"a table of {path} must be named", f"Give {path.name}{MARK}table or --table; it has {some(listed)}."
         )
+    own_name(path, table)
     name = ".".join(duck.quoted(piece) for piece in table.split("."))
-    if table.split(".")[-1] not in _tables(path, opened):
-        raise TableError(f"table ({table}) must be in {path}", f"It has {some(_tables(path, opened))}.")
     return _selected(path, f"SELECT * FROM {name}", opened)
+
+
+def own_name(path: Path, table: str) -> str:
+    """Give the one name of a table of a database that can be named in many ways: `T`, `main.t`, `people.t` are t."""
+    tables = _tables(path, _database(path))
+    if table.lower() not in tables:
+        raise TableError(f"table ({table}) must be in {path}", f"It has {some(sorted(set(tables.values())))}.")
+    return tables[table.lower()]
 
 
 def open_query(query: Query) -> Table:
@@ -73,7 +84,11 @@ def open_query(query: Query) -> Table:
         path, named = parted(query.over)
         if named:
             raise TableError("a query must name its table itself", f"Give the database alone: {path}.")
-        return _selected(path, query.sql, _database(path), "the query")
+        own_name(path, table)
+        opened = _database(path)
+        with duck.attempt(path, opened) as connection:
+            refuse_shadows(connection)
+        return _selected(path, query.sql, opened, "the query")
     if table.lower() != VIEW:
         raise TableError(f"a query over files must read from {VIEW}, and reads from {table}", f"Write from {VIEW}.")
     files = parquet_files(query.over)
@@ -85,7 +100,7 @@ def open_query(query: Query) -> Table:
 
 def _database(path: Path) -> duck.Connect:
     """Give a way to open a database for reading; refuse what is none."""
-    path = path.expanduser()
+    path = Path(os.path.expanduser(path))
     if not path.is_file():
         raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
 
@@ -119,11 +134,18 @@ def _fenced(connection: duck.Connection) -> duck.Connection:
     return connection
 
 
-def _tables(path: Path, opened: Callable[[], duck.Connection]) -> list[str]:
-    def read() -> list[str]:
+def _tables(path: Path, opened: Callable[[], duck.Connection]) -> dict[str, str]:
+    """Give the tables by all that they may be called; DuckDB does not see case."""
+
+    def read() -> dict[str, str]:
+        called: dict[str, str] = {}
         with opened() as connection:
-            found = connection.execute("SELECT table_name FROM information_schema.tables ORDER BY 1").fetchall()
-        return [str(name) for (name,) in found]
+            found = connection.execute(f"SELECT {TABLE_NAMES} FROM information_schema.tables ORDER BY ALL").fetchall()
+        for base, schema, name in found:
+            own = name if schema == MAIN else f"{schema}.{name}"
+            for other in (own, f"{schema}.{name}", f"{base}.{own}", f"{base}.{schema}.{name}"):
+                called.setdefault(other.lower(), own)
+        return called
 
     return duck.attempt(path, read)
 

@@ -7,6 +7,7 @@ another are read.
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,11 @@ def is_pattern(text: str) -> bool:
     return any(mark in text for mark in MAGIC) and not Path(text).exists()
 
 
+def is_parquet(source: str | Path) -> bool:
+    """Tell Parquet files, a folder or a pattern of them, from other files."""
+    return Path(source).is_dir() or is_pattern(str(source)) or Path(source).suffix.lower() == ".parquet"
+
+
 def fixed_folder(pattern: str) -> Path:
     """Give the folder in which a pattern begins to vary: to whom its ledger belongs.
 
@@ -41,7 +47,7 @@ def fixed_folder(pattern: str) -> Path:
 
 def parquet_files(source: str | Path) -> list[Path]:
     """List the files of a pattern or a folder, or the one file; refuse what is not there or not to be read."""
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))
     if is_pattern(str(path)):
         files = sorted(Path(one) for one in glob.glob(str(path), recursive=True) if Path(one).is_file())
         if not files:
@@ -60,7 +66,19 @@ def parquet_files(source: str | Path) -> list[Path]:
     empty = [one for one in files if one.stat().st_size == 0]
     if empty:
         raise TableError(f"file {empty[0]} must not be empty", "Check that it was written to its end.")
-    return [one.resolve() for one in files]
+    return _once(files)
+
+
+def _once(files: Sequence[Path]) -> list[Path]:
+    """Name each file once, however many links lead to it: a record that is read twice counts twice.
+
+    A file system that gives files no numbers has no hard links; there the path tells.
+    """
+    once: dict[object, Path] = {}
+    for file in files:
+        real, known = file.resolve(), file.stat()
+        once.setdefault((known.st_dev, known.st_ino) if known.st_ino else real, real)
+    return list(once.values())
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:

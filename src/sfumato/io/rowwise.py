@@ -7,7 +7,9 @@ hides nobody. So a query may choose columns, compute with the values of a row, a
 Derivation. Let q(T) be the rows q(t) of those t in T for which p(t) holds. Adding t to T adds at most one row to q(T)
 and changes no other: neighbours stay neighbours. What is allowed below is of that form, since of all expressions only
 those pass that are functions of one row: columns, constants, comparisons, casts, cases and DuckDB's own functions of
-single values that give the same for the same.
+single values that give the same for the same. That holds of what rows are ordered by, too: `order by unnest(...)` makes
+rows, and `order by count(*)` groups them. A database may define a function under the name of one of DuckDB's own, which
+then goes before; `refuse_shadows` refuses such a database.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ EXPRESSIONS = {
 }
 NUMBERING = {"rowid", "file_row_number", "file_index"}
 """Columns that are a row's place among the others."""
+LOOKING = {"unnest", "unlist", "json_serialize_plan"}
+"""They make rows, or plan another query; a plan tells what a table holds, which DuckDB keeps in mind for planning."""
+UNDOCUMENTED = "__internal"
 REMEDY = "Choose columns and rows of one table; make a table of anything more, in which each person is one row."
 
 
@@ -56,7 +61,7 @@ def table_of(sql: str) -> str:
         raise _unfit("sample a table or define others")
     if any(one.get("type") != "ORDER_MODIFIER" for one in node.get("modifiers", [])):
         raise _unfit("limit rows or leave out equal ones")
-    _refuse_expressions([node.get("select_list"), node.get("where_clause")])
+    _refuse_expressions([node.get("select_list"), node.get("where_clause"), node.get("modifiers")])
     return ".".join(filter(None, (source.get("schema_name"), source.get("table_name"))))
 
 
@@ -105,6 +110,17 @@ def _refuse_function(name: str) -> None:
         )
 
 
+def refuse_shadows(connection: duck.Connection) -> None:
+    """Refuse a database in which the name of one of DuckDB's own functions stands for something else."""
+    own = "SELECT lower(function_name) FROM duckdb_functions() WHERE"
+    found = connection.execute(f"{own} NOT internal INTERSECT {own} internal ORDER BY 1").fetchall()
+    if found:
+        raise TableError(
+            f"a database that is queried must not define functions of DuckDB's own, and defines {found[0][0]}",
+            "Drop the macro, or publish a table of the database.",
+        )
+
+
 @cache
 def _of_single_values() -> frozenset[str]:
     """List DuckDB's functions of the values of one row that give the same for the same."""
@@ -113,4 +129,5 @@ def _of_single_values() -> frozenset[str]:
             "SELECT function_name FROM duckdb_functions() WHERE internal GROUP BY 1 "
             "HAVING bool_and(function_type = 'scalar' AND coalesce(stability = 'CONSISTENT', false))"
         ).fetchall()
-    return frozenset(str(name).lower() for (name,) in found) - {"unnest", "unlist"}
+    names = {str(name).lower() for (name,) in found}
+    return frozenset(name for name in names - LOOKING if not name.startswith(UNDOCUMENTED))

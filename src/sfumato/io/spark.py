@@ -19,6 +19,7 @@ from sfumato.io.parts import columns_of, parquet_files
 LOCAL = "local[*]"
 LOCAL_PARTS = "8"
 """On one machine, Spark's own two hundred parts for every grouping cost more than the counting."""
+PATTERN_MARKS = "*?[]{}\\"
 
 
 @contextmanager
@@ -47,6 +48,11 @@ def _files(source: Any) -> list[Path]:
         raise TableError("engine spark must be given a Spark frame or Parquet files", "Use another engine.")
     files = parquet_files(path)
     columns_of(files)
+    if any(mark in str(file) for file in files for mark in PATTERN_MARKS):
+        raise TableError(
+            f"names of files for Spark must have none of {PATTERN_MARKS}, which it takes for patterns",
+            "Rename them, or use another engine.",
+        )
     return files
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,7 @@ def _opened(source: Any) -> Table:
         return open_query(source)
     if not isinstance(source, str | Path):
         return open_frame(source, KINDS)
-    path = Path(source).expanduser()
+    path = Path(os.path.expanduser(source))
     if is_database(path):
         return open_database(path)
     return open_parquet(path) if is_pattern(str(path)) or path.is_dir() else _open_file(path)
