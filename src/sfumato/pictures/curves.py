@@ -60,7 +60,7 @@ class Panel:
 
 
 def draw_panels(out: str | Path, title: str, panels: Sequence[Panel], *, note: str = "") -> None:
-    """Draw panels side by side, up to three in a row, with a note under the title, and write the picture.
+    """Draw panels side by side, up to three in a row, with a note above the legend, and write the picture.
 
     Curves of one name look alike everywhere, so that one legend below tells all of them.
     """
@@ -76,8 +76,6 @@ def draw_panels(out: str | Path, title: str, panels: Sequence[Panel], *, note: s
         figure = Figure(figsize=(max(PANEL[0] * across, WIDEST_LEGEND), PANEL[1] * down + 0.3 + below))
         figure.set_layout_engine("constrained")
         figure.suptitle(title, fontsize=10)
-        if note:
-            figure.supxlabel(note, fontsize=6, color="0.3")
         axes = figure.subplots(down, across, squeeze=False)
         for one in axes.flat[len(panels) :]:
             one.set_axis_off()
@@ -92,6 +90,8 @@ def draw_panels(out: str | Path, title: str, panels: Sequence[Panel], *, note: s
             ncols=beside,
             fontsize=7,
             frameon=False,
+            title=note or None,
+            title_fontsize=6,
         )
         return figure
 
