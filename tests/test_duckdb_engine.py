@@ -16,7 +16,7 @@ from sfumato import Schema, datasets
 from sfumato.counts.tally import Tally
 from sfumato.engines.dialect import DuckDBDialect, SparkDialect
 from sfumato.engines.duckdb_engine import duckdb_engine
-from sfumato.engines.private_folder import LOCK, PREFIX
+from sfumato.engines.private_folder import LOCK, PREFIX, sweep
 from sfumato.engines.questions import Question, Rows, question_of, standing, stepped
 from sfumato.errors import TableError
 from sfumato.partition import Grid
@@ -56,6 +56,17 @@ def test_what_the_dead_left_is_swept_and_the_living_are_left_alone(tmp_path: Pat
         assert (tmp_path / f"{PREFIX}alive" / "rows.tmp").exists()
     os.close(held)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{PREFIX}alive", f"{PREFIX}alive{LOCK}"]
+
+
+def test_what_others_left_is_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"{PREFIX}dead").mkdir()
+    (tmp_path / f"{PREFIX}dead{LOCK}").touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "geteuid", lambda: (tmp_path / f"{PREFIX}dead{LOCK}").stat().st_uid + 1)
+        sweep(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -128,6 +128,12 @@ def single(number: float) -> np.float32:
         return np.float32(number)
 
 
+def half(number: float) -> np.float16:
+    """Round, to infinity if it must be."""
+    with np.errstate(over="ignore"):
+        return np.float16(number)
+
+
 COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "text": st.lists(st.none() | texts, min_size=1, max_size=50).map(lambda values: pa.array(values, pa.string())),
     "dictionary": st.lists(st.none() | texts, min_size=1, max_size=50).map(
@@ -175,6 +181,24 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
         lambda values: pa.array(values, pa.list_(pa.int64()))
     ),
     "null": st.integers(1, 5).map(pa.nulls),
+    "elsewhere": st.lists(
+        st.none() | st.datetimes(datetime.datetime(1950, 1, 1), datetime.datetime(2030, 1, 1)), min_size=1
+    ).map(lambda values: pa.array(values[:9], pa.timestamp("us", "Asia/Tokyo"))),
+    "nanosecond": st.lists(st.none() | st.integers(-(2**40), 2**62), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.timestamp("ns"))
+    ),
+    "far day": st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.int32()).cast(pa.date32())
+    ),
+    "far second": st.lists(st.none() | st.integers(-(2**62), 2**62), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.timestamp("s"))
+    ),
+    "half": st.lists(st.none() | reals.map(half), min_size=1, max_size=50).map(
+        lambda values: pa.array(values, pa.float16())
+    ),
+    "while": st.lists(st.none() | st.timedeltas(), min_size=1, max_size=9).map(
+        lambda values: pa.array(values, pa.duration("us"))
+    ),
 }
 Slots = dict[str, tuple[list[int], dict[str, int]]]
 """By attribute the codes, 0 where there is none, and how many there are not, by reason."""
@@ -190,7 +214,7 @@ def by_memory(table: Any, schema: Schema) -> Slots:
 
 def by_duckdb(table: Any, schema: Schema) -> Slots:
     with duckdb.connect() as connection:
-        coding = write_slots(connection, table, schema)
+        coding = write_slots(connection, open_table(table).arrow(list(schema.predictors)), schema)
         slots = connection.execute(f"SELECT * FROM coded ORDER BY c{len(schema.predictors) - 1}").fetchnumpy()
     return slots_of(coding, slots)
 
@@ -226,3 +250,34 @@ def test_duckdb_codes_as_memory_does(kind: str, more: dict[str, Any]) -> None:
         assert_alike(by_duckdb, column, FACTS, more)
 
     check()
+
+
+NAMED: dict[str, dict[str, Any]] = {
+    "x": names("0", "1", "100", "infinity", "1e99999999999999999999", "rest", unseen="rest"),
+    "y": numeric(0, 99, missing="none"),
+    "z": numeric("1960-01-01", "2020-12-31", missing="none"),
+}
+ODD: dict[str, Any] = {
+    "dotless": pa.array(["1", "\u0131nf", "\u0130nf", "INF\u0130NITY", "inf"]),
+    "exponents": pa.array(["10e9223372036854775807", "1e-9223372036854775808", "0e99999999999999999999", "1e0002"]),
+    "beyond": pa.array([2**64 - 1, 10**19, 2**63, 2**63 - 1, 5], pa.uint64()),
+    "before 1970": pa.array([-1, 0, 1], pa.timestamp("ns")),
+    "in Tokyo": pa.array([20 * 3600, 0, None], pa.timestamp("s", "Asia/Tokyo")),
+    "endless": pa.array([2**31 - 1, 1 - 2**31, 0], pa.int32()).cast(pa.date32()),
+    "latin": pa.array([b"1", b"\xe9", b"0"]).cast(pa.string(), safe=False),
+}
+
+
+@pytest.mark.parametrize("column", list(ODD.values()), ids=list(ODD))
+@pytest.mark.parametrize("missing", [[], ["inf"], ["1e19", "1970-01-01"]], ids=["none", "inf", "far"])
+def test_duckdb_codes_odd_values_as_memory_does(column: Any, missing: list[str]) -> None:
+    rows = pa.array(range(1000, 1000 + len(column)), pa.int64())
+    table = pa.table(dict.fromkeys(NAMED, column) | {"row": rows})
+    schema = Schema.parse({"attributes": NAMED | {"row": ROWS}, "missing_values": missing})
+    assert by_duckdb(table, schema) == by_memory(table, schema)
+
+
+def test_columns_that_differ_in_case_alone_are_not_confused() -> None:
+    schema = Schema.parse({"attributes": {"Age": numeric(0, 9), "age": numeric(0, 9), "age_1": numeric(0, 9)}})
+    table = pa.table({"age_1": [3], "age": [2], "Age": [1]})
+    assert by_duckdb(table, schema) == by_memory(table, schema)

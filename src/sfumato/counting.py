@@ -22,7 +22,7 @@ from sfumato.counts.merging import merged
 from sfumato.counts.tally import CountEngine, Domain
 from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.errors import MethodError, TableError
-from sfumato.io.encode import Coded, code_type, encode, refuse_misfits
+from sfumato.io.encode import Coded, code_type, columns_to_read, encode, refuse_misfits
 from sfumato.io.frames import is_spark
 from sfumato.io.spark import spark_frame
 from sfumato.io.streams import BATCH_ROWS, LongerTable, Table
@@ -114,7 +114,10 @@ class Counting:
         return max(self._allowed - least_memory(schema), 0) // (sum(sizes) + max(sizes) + NODE_BYTES + 1)
 
     def _duckdb(self, table: Table, schema: Schema) -> AbstractContextManager[CountEngine]:
-        source = table.sql or table.arrow([name for name in table.columns if name in _read(schema)])
+        """Let DuckDB read a table itself, if it can tell the columns apart: it does not see case."""
+        declared = list(columns_to_read(table.columns, schema))
+        distinct = len({name.lower() for name in table.columns}) == len(table.columns)
+        source = table.sql if table.sql is not None and distinct else table.arrow(declared)
         folder = self.scratch or Path(tempfile.gettempdir())
         return duckdb_engine(source, schema, memory=self._allowed, folder=folder)
 

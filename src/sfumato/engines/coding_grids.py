@@ -11,7 +11,7 @@ from sfumato.io import values as reading
 from sfumato.io import wording
 from sfumato.io.encode import TOLERANCE, CellFinder
 
-INFINITE = "^[+-]?inf(inity)?$"
+INFINITE = "^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 CLOCK = "([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([0-5][0-9]([.,][0-9]+)?)?)?"
 ZONE = "(Z|[+-]([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([0-5][0-9]([.,][0-9]+)?)?)?)?"
@@ -64,7 +64,7 @@ class NumberCoding(_Grid):
 
     def coding(self, kind: Kind) -> Coding | None:
         words, column = self.words, self.column
-        if kind in (Kind.TEXT, Kind.TRUTH, Kind.DAY):
+        if kind in (Kind.TEXT, Kind.TRUTH):
             return self._of_texts()
         if kind is Kind.WHOLE:
             return self._of_wholes()
@@ -104,8 +104,7 @@ class NumberCoding(_Grid):
         largest = _double(reading.LARGEST_REAL)
         value = f"least(greatest(TRY_CAST({plain} AS DOUBLE), -{largest}), {largest})"
         value = f"CASE WHEN {words.matches(plain, NUMBER)} THEN {value} END"
-        lowered = f"lower({text})"
-        endless = words.matches(lowered, INFINITE)
+        endless = words.matches(text, INFINITE)
         absent = [one for one in (np.inf, -np.inf) if np.isin(one, self.absent.numbers)]
         gone = [f"({endless} AND {'' if one > 0 else 'NOT '}{text} NOT LIKE '-%')" for one in absent]
         told = (
@@ -114,7 +113,7 @@ class NumberCoding(_Grid):
             + "".join(f"WHEN {one} THEN {self.slots.missing} " for one in gone)
             + f"WHEN {endless} THEN {self.slots.misfit(reading.NOT_FINITE)} "
             f"WHEN {text} = {words.literal(wording.NESTED_TEXT)} THEN {self.slots.misfit(reading.NESTED)} "
-            f"WHEN {lowered} = 'nan' THEN {self.slots.missing} ELSE {self.slots.misfit(reading.NO_NUMBER)} END"
+            f"WHEN lower({text}) = 'nan' THEN {self.slots.missing} ELSE {self.slots.misfit(reading.NO_NUMBER)} END"
         )
         return self._coding(told, r=plain, v=value)
 

@@ -22,6 +22,8 @@ from sfumato.io.encode import LeafFinder
 
 UNHEARD = "\ufdd0unheard of"
 """A text that no taxonomy names."""
+FARTHEST = 2 * 10**18
+"""Exponents beyond are those of no number that can be written, and would not bear to be reckoned with."""
 
 
 class NameCoding:
@@ -32,15 +34,12 @@ class NameCoding:
         self.slots = Slots.of(facts)
         self.finder = LeafFinder(facts, absent)
         self.texts = list(dict.fromkeys([*self.finder.names, *absent.texts, wording.NESTED_TEXT]))
-        self.numbers = list(
-            dict.fromkeys(wording.canonical(text) for text in self.texts if wording.REAL.fullmatch(text))
-        )
+        self.numbers = list(dict.fromkeys(one for one in map(wording.canonical, self.texts) if wording.is_real(one)))
 
     def coding(self, kind: Kind) -> Coding | None:
         reads = {
             Kind.TEXT: self._of_texts,
             Kind.TRUTH: self._of_texts,
-            Kind.DAY: self._of_texts,
             Kind.WHOLE: self._of_wholes,
             Kind.REAL: self._of_reals,
             Kind.SINGLE: self._of_singles,
@@ -130,7 +129,9 @@ def _normal_sql(text: str, words: Dialect) -> str:
         return f"regexp_extract({of}, {words.literal(pattern)}, 1)"
 
     whole, fraction = part("^[+-]?([0-9]*)"), part("^[+-]?[0-9]*[.]([0-9]*)")
-    exponent = f"coalesce(TRY_CAST(nullif({part('[eE][+]?(-?[0-9]+)$')}, '') AS BIGINT), {_no_exponent(text, words)})"
+    exponent = f"TRY_CAST(nullif({part('[eE][+]?(-?[0-9]+)$')}, '') AS BIGINT)"
+    near = f"CASE WHEN {exponent} BETWEEN -{FARTHEST} AND {FARTHEST} THEN {exponent} END"
+    exponent = f"coalesce({near}, {_no_exponent(text, words)})"
     digits = f"trim(LEADING '0' FROM concat({whole}, {fraction}))"
     kept = f"trim(TRAILING '0' FROM {digits})"
     power = f"{exponent} - length({fraction}) + length({digits}) - length({kept})"

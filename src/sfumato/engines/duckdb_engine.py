@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.counts.tally import CountEngine, Counts, Tally
+from sfumato.engines.arrow_source import ArrowSource, slotting_of
 from sfumato.engines.codes import Coding, Kind
 from sfumato.engines.coding import coding_of
 from sfumato.engines.dialect import DuckDBDialect
@@ -24,8 +25,7 @@ from sfumato.engines.questions import Columns, Question, Rows, counts_of, questi
 from sfumato.engines.table_coding import TableCoding
 from sfumato.errors import CountError, SfumatoError, TableError
 from sfumato.guard import guarded
-from sfumato.io.encode import Encoder, columns_to_read, encoder_of
-from sfumato.io.values import FINE
+from sfumato.io.encode import columns_to_read
 from sfumato.schema import Predictor, Schema
 from sfumato.tree import Stage, Tree
 
@@ -45,10 +45,10 @@ _KINDS = {
     "DOUBLE": Kind.REAL,
     "FLOAT": Kind.SINGLE,
     "DATE": Kind.DAY,
+    "TIMESTAMP": Kind.MOMENT,
 }
 _KINDS |= dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), Kind.WHOLE)
 _KINDS |= dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), Kind.DECIMAL)
-_KINDS |= dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.MOMENT)
 
 
 @contextmanager
@@ -137,25 +137,29 @@ def _coded(connection: duckdb.DuckDBPyConnection, source: Any, schema: Schema) -
 
 def write_slots(connection: duckdb.DuckDBPyConnection, source: Any, schema: Schema) -> TableCoding:
     """Write the slots of all rows; give how they were found."""
-    table = source if isinstance(source, str) else _streamed(connection, source)
+    arrow = None if isinstance(source, str) else _streamed(connection, source, schema)
+    table = source if arrow is None else SOURCE
     types = {name: str(kind) for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
-    columns_to_read(types, schema)
+    names = {name: name for name in types} if arrow is None else arrow.names
+    columns_to_read(names, schema)
 
     def code(name: str, facts: Predictor, place: int) -> Coding:
-        column = WORDS.name(name)
-        coding = coding_of(facts, schema.missing_values, kind_of(types[name]), column, place, WORDS)
+        column, kind = WORDS.name(names[name]), types[names[name]]
+        if arrow is not None and name in arrow.coded:
+            return Coding(facts.leaves, f"r{place}", {f"r{place}": column})
+        coding = coding_of(facts, schema.missing_values, kind_of(kind), column, place, WORDS)
         if coding is not None:
             return coding
-        encode = encoder_of(facts, schema.missing_values)
-        _create_function(connection, f"f{place}", types[name], encode, facts.leaves)
+        slots = slotting_of(facts, schema.missing_values)
+        connection.create_function(f"f{place}", slots, [kind], "UINTEGER", type="arrow", null_handling="special")
         return Coding(facts.leaves, f"r{place}", {f"r{place}": f"f{place}({column})"})
 
     coding = TableCoding.of(schema, code)
-    names = {one.alias: f"dictionary_{one.alias}" for one in coding.dictionaries}
+    tables = {one.alias: f"dictionary_{one.alias}" for one in coding.dictionaries}
     for one in coding.dictionaries:
-        _create(connection, names[one.alias], pa.table({"key": one.keys, "slot": pa.array(one.slots, pa.int32())}))
-    connection.execute(f"CREATE TABLE {CODED} AS {coding.query(table, WORDS, names)}")
-    for name in names.values():
+        _create(connection, tables[one.alias], pa.table({"key": one.keys, "slot": pa.array(one.slots, pa.int32())}))
+    connection.execute(f"CREATE TABLE {CODED} AS {coding.query(table, WORDS, tables)}")
+    for name in tables.values():
         connection.execute(f"DROP TABLE {name}")
     return coding
 
@@ -182,28 +186,16 @@ def kind_of(type_name: str) -> Kind:
     return Kind.TEXT if type_name.startswith("ENUM") else _KINDS.get(type_name, Kind.OTHER)
 
 
-def _streamed(connection: duckdb.DuckDBPyConnection, source: Any) -> str:
+def _streamed(connection: duckdb.DuckDBPyConnection, source: Any, schema: Schema) -> ArrowSource:
     """Let DuckDB read what another library streams."""
     if isinstance(source, duckdb.DuckDBPyRelation):
         reader = getattr(source, "to_arrow_reader", None) or source.fetch_arrow_reader
         source = reader(BATCH_ROWS)
     elif not isinstance(source, pa.Table | pa.RecordBatchReader):
         source = pa.RecordBatchReader.from_stream(source)
-    connection.register(SOURCE, source)
-    return SOURCE
-
-
-def _create_function(connection: duckdb.DuckDBPyConnection, name: str, kind: str, encode: Encoder, leaves: int) -> None:
-    """Let values of a type that SQL cannot code be coded as in memory, batch by batch."""
-
-    def slots(array: Any) -> Any:
-        part = encode(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
-        codes = part.codes.astype(np.uint32)
-        if part.status is not None:
-            codes = np.where(part.status == FINE, codes, leaves + part.status.astype(np.uint32) - 1)
-        return pa.array(codes, pa.uint32())
-
-    connection.create_function(name, slots, [kind], "UINTEGER", type="arrow", null_handling="special")
+    arrow = ArrowSource.of(source, schema)
+    connection.register(SOURCE, arrow.content)
+    return arrow
 
 
 @contextmanager

@@ -44,11 +44,13 @@ def private_folder(beside: Path) -> Iterator[Path]:
 
 
 def sweep(beside: Path) -> None:
-    """Remove the folders whose process is gone."""
+    """Remove the folders whose process is gone; what others have put into a folder that all may write to is theirs."""
     for path in beside.glob(f"{PREFIX}*{LOCK}"):
         with contextlib.suppress(OSError):
             lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
             try:
+                if os.fstat(lock).st_uid != os.geteuid():
+                    continue
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path.with_suffix(""), ignore_errors=True)
                 path.unlink()

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from sfumato.attributes import EPOCH
 from sfumato.io.wording import (
-    LARGEST_WHOLE,
     LONGEST_NUMBER,
     NESTED_TEXT,
     REAL,
@@ -42,7 +41,7 @@ REASONS = {
     NESTED: "not a single value",
 }
 LARGEST_REAL = float(np.finfo(np.float64).max)
-INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE | re.ASCII)
 DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})([T ].+)?")
 SIMPLE = rf"^-?[0-9]{{1,{LONGEST_NUMBER}}}(\.[0-9]{{1,{LONGEST_NUMBER}}})?$"
 """Numbers that Arrow and Python read alike: both round correctly, and none is too large."""
@@ -108,8 +107,8 @@ def numbers(values: Array, absent: Absent) -> Readings:
         return _numbers_of_texts(values if plain else pa.array(texts(values), pa.large_string()), absent)
     status = _null_status(values)
     if pa.types.is_uint64(values.type):
-        values = pc.min_element_wise(values, pa.scalar(LARGEST_WHOLE, pa.uint64()), skip_nulls=False)
-    if pa.types.is_integer(values.type):
+        read = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    elif pa.types.is_integer(values.type):
         read = values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
     else:
         read = doubles(values).fill_null(0.0).to_numpy(zero_copy_only=False)
@@ -169,7 +168,7 @@ def _days_of_moments(values: Array) -> NDArray[np.int64]:
     kind = values.type
     if pa.types.is_date32(kind):
         return np.asarray(values.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-    a_day = SECONDS_A_DAY * UNITS[kind.unit]
+    a_day = SECONDS_A_DAY * UNITS["ms" if pa.types.is_date64(kind) else kind.unit]
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         values = pc.local_timestamp(values)
     return np.asarray(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // a_day, np.int64)

@@ -61,7 +61,7 @@ def _hashable(array: Array) -> Array:
 def texts(values: Array) -> list[str | None]:
     """Write each value as a taxonomy would name it; None where there is none."""
     if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
-        values = values.cast(pa.timestamp("us", values.type.tz), safe=False)
+        values = pc.floor_temporal(values, unit="microsecond").cast(pa.timestamp("us", values.type.tz), safe=False)
     if pa.types.is_duration(values.type) and values.type.unit == "ns":
         values = values.cast(pa.duration("us"), safe=False)
     if pa.types.is_floating(values.type):
@@ -141,18 +141,32 @@ def _written(value: Any) -> str | None:
     return str(value)
 
 
+def is_real(text: str) -> bool:
+    """Tell whether a text writes a number, and one whose digits can be told.
+
+    >>> [is_real(text) for text in ("1", "-.5e3", "x", "1e99999999999999999999")]
+    [True, True, False, False]
+    """
+    try:
+        return bool(REAL.fullmatch(text)) and Decimal(text).is_finite()
+    except ArithmeticError:
+        return False
+
+
 def canonical(text: str) -> str:
     """Write a number in the one way in which equal numbers are written alike; leave any other text.
 
     >>> [canonical(text) for text in ("1.0", "+01", "1e3", "-0.0", ".50", "1e-7", "9007199254740993", "x")]
     ['1', '1', '1000', '0', '0.5', '0.0000001', '9007199254740993', 'x']
+    >>> canonical("0e99999999999999999999")
+    '0'
     """
     if not REAL.fullmatch(text):
         return text
     try:
         return _digits(Decimal(text))
     except ArithmeticError:
-        return text
+        return text if re.split("[eE]", text)[0].strip("+-.0") else "0"
 
 
 def _digits(number: Decimal) -> str:
