@@ -6,7 +6,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -17,7 +16,6 @@ from sfumato.engines.spark_engine import spark_engine
 from sfumato.schema import Schema
 
 
-@cache
 def local_session() -> SparkSession:
     warnings.simplefilter("ignore", FutureWarning)
     settings = {

@@ -33,6 +33,8 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def connected(url: str) -> SparkSession:
+    if (other := SparkSession.getActiveSession()) is not None:
+        other.stop()
     builder = SparkSession.builder.master(url).appName("sfumato")
     for name, value in {
         "spark.ui.enabled": "false",
