@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,8 +175,8 @@ def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
 
     yield _checked("contents", load)
     for release in opened:
-        yield _checked("records", lambda: _derived(place, release))  # noqa: B023
-        yield _checked("promise", lambda: _kept(place, release))  # noqa: B023
+        yield _checked("records", partial(_derived, place, release))
+        yield _checked("promise", partial(_kept, place, release))
     if not opened:
         yield from (Check(about, None, SHUT) for about in abouts[1:])
 
