@@ -65,9 +65,9 @@ def _epsilon_words(release: Release) -> Html:
                 conditional,
                 "This release is differentially private with ",
                 tag("strong", f"ε = {_number(release.manifest.epsilon)}"),
-                ". Whoever looks at it sees almost the same, whether or not one given person was in the table: nothing "
-                f"they can observe is more than {odds.presence:,.3g} times as probable with the person as without, or "
-                f"the other way round. Neighbours are {NEIGHBOURS}.",
+                ". Whether or not one given person was in the table hardly matters: this very release was at most "
+                f"{odds.presence:,.3g} times as probable with the person as without, or the other way round. "
+                f"Neighbours are {NEIGHBOURS}.",
                 class_="lead",
             ),
             paragraph(
