@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from protocol import mean_of, splits
 from sfumato import Account, DiffMulti, Release, datasets
+from sfumato.datasets.growing import write_grown
 from sfumato.evaluate.classification import Codes, accuracy, accuracy_of_regions, accuracy_of_samples
-from sfumato.papers.generality import blown_up
 from sfumato.papers.publishing import coded
 from sfumato.release.projection import Nonnegative
 from sfumato.seeded import seeded_release
@@ -110,8 +110,7 @@ def speed(rows: int) -> None:
     print("\nTime with h = 100,000 at epsilon 1, from the first debit on, ledger and all; best of three")
     with tempfile.TemporaryDirectory() as folder:
         for size in (adult.table.num_rows, rows):
-            path = Path(folder) / f"{size}.parquet"
-            pq.write_table(blown_up(size), path)
+            path = write_grown(adult.table, size, Path(folder) / f"{size}.parquet")
             codes = encode_file(path)
             columns = [codes[name] for name in adult.schema.predictors]
             one_pass = best(partial(histograms, columns, codes["income"]))

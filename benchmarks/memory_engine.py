@@ -18,34 +18,15 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from sfumato import Account, DiffMulti, datasets
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.tally import Counts, Tally
+from sfumato.datasets.growing import write_grown
 from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
 
 SIZES = (10**5, 10**6, 10**7)
-REPLACED = 0.2
-"""The chance that a value is replaced by that of another record."""
-PIECE = 10**6
-
-
-def blow_up(rows: int, path: Path) -> None:
-    """Write a table of so many rows to a Parquet file, piece by piece."""
-    adult = datasets.adult().table
-    rng = np.random.default_rng(0)
-    with pq.ParquetWriter(path, adult.schema) as writer:
-        for start in range(0, rows, PIECE):
-            size = min(PIECE, rows - start)
-            records = rng.integers(0, adult.num_rows, size)
-            columns = {}
-            for name in adult.column_names:
-                other = rng.integers(0, adult.num_rows, size)
-                columns[name] = adult[name].take(pa.array(np.where(rng.random(size) < REPLACED, other, records)))
-            writer.write_table(pa.table(columns, adult.schema))
 
 
 class Timed(MemoryEngine):
@@ -97,9 +78,7 @@ def publish(path: str) -> None:
 def main(sizes: list[int], folder: Path) -> None:
     """Print a line for each size, each in a process of its own so that its peak memory is its own."""
     for rows in sizes:
-        path = folder / f"adult-{rows}.parquet"
-        if not path.exists():
-            blow_up(rows, path)
+        path = write_grown(datasets.adult().table, rows, folder / f"adult-{rows}.parquet")
         run = subprocess.run(
             [sys.executable, __file__, "--publish", str(path)], capture_output=True, text=True, check=True
         )

@@ -24,10 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute
-import pyarrow.parquet as pq
 
 from sfumato import DiffGen, DiffMulti, Schema, datasets
 from sfumato.account import Unbooked
@@ -35,14 +31,13 @@ from sfumato.counting import columns_of
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.meter import Meter
 from sfumato.counts.tally import CountEngine, Counts, Domain, Tally
+from sfumato.datasets.growing import write_grown
 from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
 from sfumato.methods.base import Method
 from sfumato.privacy.mechanisms import Exact
 
-REPLACED = 0.2
-CHUNK = 1_000_000
 METHODS: dict[str, Method] = {"diffgen": DiffGen(), "diffmulti": DiffMulti(specializations=1000)}
 ENGINES = ("memory", "duckdb", "spark")
 
@@ -58,33 +53,6 @@ class Counted:
         """Ask it."""
         self.passes += 1
         return self.engine.tally(tally)
-
-
-def blown_up(rows: int, folder: Path) -> Path:
-    """Give a file of so many rows; make it if it is not there."""
-    path = folder / f"adult-{rows}.parquet"
-    if path.exists():
-        return path
-    table = datasets.adult().table
-    partial = path.with_suffix(".partial")
-    with pq.ParquetWriter(partial, table.schema) as writer:
-        for start in range(0, rows, CHUNK):
-            writer.write_table(_chunk(table, start, min(CHUNK, rows - start)), row_group_size=CHUNK // 8)
-    partial.rename(path)
-    return path
-
-
-def _chunk(table: pa.Table, start: int, rows: int) -> pa.Table:
-    rng = np.random.default_rng([0, start])
-    numbers = np.arange(start, start + rows)
-    copies = table.take(pa.array(numbers % table.num_rows))
-    columns = []
-    for name in table.column_names:
-        domain = table[name].unique()
-        other = domain.take(pa.array(rng.integers(0, len(domain), rows)))
-        original = (numbers < table.num_rows) | (rng.random(rows) >= REPLACED)
-        columns.append(pa.compute.if_else(pa.array(original), copies[name].combine_chunks(), other))
-    return pa.table(columns, schema=table.schema)
 
 
 @contextmanager
@@ -164,7 +132,7 @@ def main(given: argparse.Namespace) -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     earlier: dict[tuple[str, str], tuple[int, float]] = {}
     for rows in given.rows:
-        path = blown_up(rows, given.folder)
+        path = write_grown(datasets.adult().table, rows, given.folder / f"adult-{rows}.parquet")
         print(f"{rows:,} rows, {path.stat().st_size / 2**20:,.0f} MB of Parquet, limit {given.memory >> 20:,} MB")
         for engine in given.engines:
             common = ["--engine", engine, "--file", str(path), "--memory", str(given.memory)]

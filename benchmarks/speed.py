@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import Account, DiffGen, datasets
+from sfumato.datasets.growing import write_grown
 from sfumato.io.encode import encode
 from sfumato.io.tables import open_table
-from sfumato.papers.generality import blown_up
 from sfumato.privacy.noise import discrete_laplace
 from sfumato.privacy.stream import SystemStream
 
@@ -89,8 +89,7 @@ def main(rows: int) -> None:
     """Print the table."""
     schema = datasets.adult().schema
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "blown-up.parquet"
-        pq.write_table(blown_up(rows), path)
+        path = write_grown(datasets.adult().table, rows, Path(folder) / "grown.parquet")
         coded = encode(open_table(path), schema).columns
         columns = [coded[name] for name in schema.predictors]
         one_pass = best(lambda: histograms(columns, coded["income"]))

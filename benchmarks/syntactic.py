@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from protocol import mean_of, splits
 from sfumato import TDS, DiffGen, DiffMulti, Mondrian, Release, datasets
+from sfumato.datasets.growing import grown
 from sfumato.evaluate.classification import Codes, accuracy, accuracy_of_regions
 from sfumato.evaluate.information import certainty_penalty
 from sfumato.evaluate.queries import random_queries, relative_errors
@@ -74,15 +75,8 @@ def times(rows: int | None) -> None:
 
 
 def million() -> None:
-    """Print the same for Adult blown up to a million rows by random replacement of values."""
-    adult = datasets.adult()
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, adult.table.num_rows, MILLION)
-    columns = {}
-    for name in adult.table.column_names:
-        other = rng.integers(0, adult.table.num_rows, MILLION)
-        columns[name] = adult.table[name].take(pa.array(np.where(rng.random(MILLION) < 0.2, other, rows)))
-    table = pa.table(columns)
+    """Print the same for Adult grown to a million rows."""
+    table = grown(datasets.adult().table, MILLION)
     print("\nProcessor seconds on a million rows (a fifth of all values replaced), k = 10")
     for method in (Mondrian(k=10), Mondrian(k=10, score="infogain"), TDS(k=10)):
         took, release = timed(partial(published_by(method), table, 0))

@@ -73,7 +73,7 @@ MAY_IMPORT = {
     | {"release", "io", "storage", "privacy.budget", "privacy.ledger", "privacy.noisy"}
     | {"privacy.statement"},
     "io": PUBLIC | {"io"},
-    "datasets": PUBLIC | {"io"},
+    "datasets": PUBLIC | {"io", "storage"},
     "engines": PUBLIC | {"engines", "counts.tally", "io", "storage"},
     "sealing": PUBLIC | {"methods.base", "syntactic.base", "privacy.budget", "release"},
     "audit": PUBLIC

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato.attributes import Categorical
+from sfumato.datasets.growing import write_grown
 from sfumato.evaluate.clusters import generalized_points, labels, match_point, points_of
 from sfumato.evaluate.information import certainty_penalty, discernibility
 from sfumato.evaluate.runs import Key, Outcome
@@ -21,7 +20,6 @@ from sfumato.schema import Schema
 
 CLUSTERS = 2
 CLUSTER = "cluster"
-REPLACED = 0.2
 """The chance that a copied value is replaced."""
 
 
@@ -64,20 +62,6 @@ def _clustered() -> tuple[pa.Table, Schema, NDArray[np.int64]]:
 def grown(key: Key) -> Outcome:
     """Publish a table of so many rows from file to file: processor seconds of reading, publishing and writing."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "grown.parquet"
-        pq.write_table(blown_up(key["rows"]), path)
+        path = write_grown(adult()[0], key["rows"], Path(folder) / "grown.parquet")
         release, seconds = timed(lambda: release_of(key, str(path), adult()[1], Path(folder) / "release"))
         return {"seconds": seconds, "groups": release.groups}
-
-
-def blown_up(rows: int) -> pa.Table:
-    """Give copies of every record in which some values are replaced by others of the domain, at random."""
-    table, rng = adult()[0], np.random.default_rng(0)
-    copies = table.take(pa.array(np.arange(rows) % table.num_rows))
-    columns = []
-    for name in copies.column_names:
-        domain = table[name].unique()
-        other = domain.take(pa.array(rng.integers(0, len(domain), rows)))
-        original = (np.arange(rows) < table.num_rows) | (rng.random(rows) >= REPLACED)
-        columns.append(pa.compute.if_else(pa.array(original), copies[name].combine_chunks(), other))
-    return pa.table(columns, names=copies.column_names)
