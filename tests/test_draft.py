@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.attributes import LARGEST, Categorical, Identifier, Numeric
+from sfumato.attributes import Categorical, Identifier, Numeric
+from sfumato.bounds import LARGEST
 from sfumato.errors import SchemaError, TableError
 from sfumato.io import draft_schema, encode, open_table
 from sfumato.schema import Schema

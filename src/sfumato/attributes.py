@@ -6,7 +6,6 @@ the same few words (leaves, label, children), which is all that geometry and met
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import itertools
 import math
@@ -19,19 +18,14 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from sfumato.bounds import EPOCH, Bound, exact, plain
 from sfumato.errors import SchemaError
 from sfumato.taxonomy import Nested, Taxonomy
 
 MOST_LEAVES = 1_000_000
 FINEST_STEP = Fraction(1, 10**9)
-LARGEST = 10**15
-"""Bounds are below this in size, so that every grid is exact in 64 bits."""
-DIGITS = 30
-"""No bound has more digits behind the point: as a fraction, 1e-999999999 would fill the memory."""
-LONGEST_NUMBER = 60
-EPOCH = datetime.date(1970, 1, 1)
 
 
 def _optional(value: Any) -> Any:
@@ -126,35 +120,6 @@ class Categorical(Attribute):
         return self.tree.children(lo, hi)
 
 
-def _number_or_date(value: Any) -> Any:
-    """Read `2020-01-31` as a date and everything else as an exact decimal number."""
-    text = str(value).strip()
-    try:
-        number = Decimal(text[: LONGEST_NUMBER + 1])
-        if len(text) <= LONGEST_NUMBER and abs(number) < LARGEST and int(number.as_tuple().exponent) >= -DIGITS:
-            return number
-    except ArithmeticError:
-        with contextlib.suppress(ValueError):
-            return datetime.date.fromisoformat(text)
-    raise SchemaError(
-        f"bound ({text[:40]}) must be a number below {LARGEST:,} in size or an ISO date", "Write 0, 0.5 or 2020-01-31."
-    )
-
-
-def _plain(value: Decimal | datetime.date) -> int | str:
-    """Write a bound as a schema file shows it."""
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    return int(value) if value == value.to_integral_value() else format(value.normalize(), "f")
-
-
-Bound = Annotated[
-    datetime.date | Decimal,
-    BeforeValidator(_number_or_date, json_schema_input_type=int | float | str),
-    PlainSerializer(_plain, return_type=int | str),
-]
-
-
 class Numeric(Attribute):
     """A column of numbers or dates on a public grid of cells `[lower + i step, lower + (i + 1) step)`.
 
@@ -197,17 +162,15 @@ class Numeric(Attribute):
     @model_validator(mode="after")
     def _check_grid(self) -> Self:
         if isinstance(self.step, datetime.date) or self.step <= 0:
-            raise SchemaError(
-                f"step ({_plain(self.step)}) must be a number greater than 0", "Give the width of a cell."
-            )
+            raise SchemaError(f"step ({plain(self.step)}) must be a number greater than 0", "Give the width of a cell.")
         bounds = [self.lower, self.upper, *self.points]
         if len({isinstance(bound, datetime.date) for bound in bounds}) > 1:
             raise SchemaError("bounds and points must all be numbers or all be dates", "Write all in the same way.")
         if self.is_date and self.step != int(self.step):
-            raise SchemaError(f"step ({_plain(self.step)}) must be a whole number of days", "Use 1, 7 or 365.")
-        if self.origin >= _exact(self.upper):
+            raise SchemaError(f"step ({plain(self.step)}) must be a whole number of days", "Use 1, 7 or 365.")
+        if self.origin >= exact(self.upper):
             raise SchemaError(
-                f"lower ({_plain(self.lower)}) must be less than upper ({_plain(self.upper)})",
+                f"lower ({plain(self.lower)}) must be less than upper ({plain(self.upper)})",
                 "Swap or widen the bounds.",
             )
         if self.upper == datetime.date.max:
@@ -215,12 +178,12 @@ class Numeric(Attribute):
         if self.points and not self.is_whole:
             raise SchemaError("points must be on a grid of whole numbers or dates", "Use a whole lower bound and step.")
         for point in self.points:
-            if _exact(point).denominator != 1 or not self.origin <= _exact(point) < self.end:
-                raise SchemaError(f"point ({_plain(point)}) must be whole and between the bounds", "Remove it.")
+            if exact(point).denominator != 1 or not self.origin <= exact(point) < self.end:
+                raise SchemaError(f"point ({plain(point)}) must be whole and between the bounds", "Remove it.")
         _refuse_too_many(self.most_leaves)
         if not self.is_whole and (self.width < FINEST_STEP or bool((np.diff(self.edges) <= 0).any())):
             raise SchemaError(
-                f"step ({str(_plain(self.step))[:40]}) must not be too fine for these bounds", "Use a larger step."
+                f"step ({str(plain(self.step))[:40]}) must not be too fine for these bounds", "Use a larger step."
             )
         return self
 
@@ -242,17 +205,17 @@ class Numeric(Attribute):
     @cached_property
     def origin(self) -> Fraction:
         """Where the first cell begins, as a number (days since 1970 for dates)."""
-        return _exact(self.lower)
+        return exact(self.lower)
 
     @cached_property
     def width(self) -> Fraction:
         """How wide a cell is, unless a point or the end cuts it."""
-        return _exact(self.step)
+        return exact(self.step)
 
     @cached_property
     def end(self) -> Fraction:
         """Where the last cell ends: after `upper` on whole grids, at `upper` (which it includes) on others."""
-        last = _exact(self.upper)
+        last = exact(self.upper)
         return Fraction(math.floor(last) + 1) if self.is_whole else last
 
     @property
@@ -262,7 +225,7 @@ class Numeric(Attribute):
 
     @cached_property
     def _held(self) -> _Held:
-        points = [_exact(point) for point in self.points]
+        points = [exact(point) for point in self.points]
         return _Held(_edges(self.origin, self.end, self.width, points, self.is_whole))
 
     @cached_property
@@ -282,7 +245,7 @@ class Numeric(Attribute):
         if self.is_whole:
             return str(int(self.edges[cell]))
         at = self.end if cell == self.cells else self.origin + cell * self.width
-        return str(_plain(Decimal(at.numerator) / Decimal(at.denominator)))
+        return str(plain(Decimal(at.numerator) / Decimal(at.denominator)))
 
     def label(self, lo: int, hi: int) -> str:
         """Write a range of leaves as an interval, as a single value where a cell is one, or as missing."""
@@ -304,10 +267,6 @@ def label_leaves(column: Categorical | Numeric, leaves: Sequence[int]) -> str:
     if last - first == len(leaves) - 1:
         return column.label(first, last + 1)
     return " | ".join(column.label(leaf, leaf + 1) for leaf in sorted(leaves))
-
-
-def _exact(value: Decimal | datetime.date) -> Fraction:
-    return Fraction((value - EPOCH).days) if isinstance(value, datetime.date) else Fraction(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from sfumato.attributes import EPOCH, Categorical, Identifier, Numeric
+from sfumato.attributes import Categorical, Identifier, Numeric
+from sfumato.bounds import EPOCH
 from sfumato.coverage import Coverage, Intervals, Leaves, Weights
 from sfumato.errors import QueryError
 from sfumato.schema import Schema

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.attributes import EPOCH, LARGEST, Categorical, Identifier, Numeric
+from sfumato.attributes import Categorical, Identifier, Numeric
+from sfumato.bounds import EPOCH, LARGEST
 from sfumato.errors import TableError
 from sfumato.guard import guarded, unreadable
 from sfumato.io import values as reading

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.attributes import EPOCH
+from sfumato.bounds import EPOCH
 from sfumato.io.wording import (
     LONGEST_NUMBER,
     NESTED_TEXT,
