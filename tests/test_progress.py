@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,18 +11,20 @@ import pyarrow as pa
 from command_line import SCHEMA, people
 from sfumato import Account, DiffGen, DiffMulti, Schema
 from sfumato.cli.progress import STEPS, Progress
+from sfumato.privacy.budget import Schedule
 
 
 def test_rounds_beyond_the_plan_are_told_without_their_number() -> None:
     told: list[str] = []
-    progress = Progress(told.append, ["size of the table"], clock=iter([0.0, 1.0, 2.0, 3700.0]).__next__)
+    plan = Schedule({"size of the table": Fraction(1, 9), "the rest": Fraction(8, 9)}, "the rest")
+    progress = Progress(told.append, plan, clock=iter([0.0, 1.0, 2.0, 3700.0]).__next__)
     for label in ("reading the table", "size of the table", "choice 1", "sizes 1"):
         progress(label)
     assert told == [
         "reading the table",
         "round 1 of 1 planned: size of the table (0:01 so far)",
-        "round 2: choice 1 (0:02 so far)",
-        "round 3: sizes 1 (1:01:40 so far)",
+        "round 2: choice 1 (0:02 so far, about 1.0 s a round)",
+        "round 3: sizes 1 (1:01:40 so far, about 1849.5 s a round)",
     ]
 
 
@@ -29,7 +32,7 @@ def lines(table: pa.Table, method: DiffGen | DiffMulti, folder: Path) -> list[st
     """Publish with a known seed; give what is told, the time left out."""
     told: list[str] = []
     account = Account(folder / "people.ledger", Schema.loads(SCHEMA))
-    progress = Progress(told.append, list(account.plan(method, 1).parts))
+    progress = Progress(told.append, account.plan(method, 1))
     account.publish(table, method, 1, unsafe_seed=1, watch=progress)
     return [re.sub(r" \(.*\)", "", line) for line in told]
 
@@ -40,7 +43,7 @@ def test_every_round_of_a_plan_is_told_and_nothing_that_was_counted(tmp_path: Pa
     plan = list(method.plan(Schema.loads(SCHEMA), 1).parts)
     rounds = [line for line in told if line not in STEPS]
     assert [line.split(": ")[0] for line in rounds] == [
-        f"round {number} of {len(plan)} planned" for number in range(1, len(plan) + 1)
+        f"round {number} of {len(plan)}" for number in range(1, len(plan) + 1)
     ]
     assert sorted(line.split(": ")[1] for line in rounds) == sorted(plan)
     assert told == lines(people(299), method, tmp_path), "one person more or less is not told"

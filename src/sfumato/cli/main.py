@@ -178,7 +178,7 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
     account, seed = Account(source.ledger(ledger), schema), options["unsafe_seed"]
-    planned = () if isinstance(method, SyntacticMethod) else tuple(account.plan(method, options["epsilon"]).parts)
+    planned = None if isinstance(method, SyntacticMethod) else account.plan(method, options["epsilon"])
     with show.working(planned) as watch:
         if isinstance(method, SyntacticMethod):
             release = account.publish_without_epsilon(

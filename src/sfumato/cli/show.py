@@ -17,6 +17,7 @@ import click
 
 from sfumato.cli.progress import Progress
 from sfumato.errors import SfumatoError
+from sfumato.privacy.budget import Schedule
 
 REFUSED = 2
 
@@ -88,10 +89,10 @@ class Show:
             click.echo(f"\r\x1b[K{text} ...", err=True, nl=False)
 
     @contextmanager
-    def working(self, rounds: Sequence[str] = ()) -> Iterator[Callable[[str], None]]:
-        """Give a way to tell what is being done, as part of a plan if there is one; clear the line afterwards."""
+    def working(self, plan: Schedule | None = None) -> Iterator[Callable[[str], None]]:
+        """Give a way to tell what is being done, round by round if there is a plan; clear the line afterwards."""
         try:
-            yield Progress(self.progress, rounds)
+            yield Progress(self.progress, plan) if plan else self.progress
         finally:
             if sys.stderr.isatty():
                 click.echo("\r\x1b[K", err=True, nl=False)

@@ -146,8 +146,9 @@ class DiffMulti:
         else:
             parts |= dict.fromkeys(rounds := self._rounds(schema), rest / 2 / len(rounds))
         _refuse_crumbs(parts)
-        last = PATHS if self.schedule == "adaptive" else "counts"
-        return Schedule(parts | {last: rest / 2}).in_grains(last, epsilon)
+        grows = PATHS if self.schedule == "adaptive" else None
+        last = grows or "counts"
+        return Schedule(parts | {last: rest / 2}, grows).in_grains(last, epsilon)
 
     def _rounds(self, schema: Schema) -> list[str]:
         """Name the paper's rounds: split points of the numeric attributes, then those of each level."""

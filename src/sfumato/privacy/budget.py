@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -80,6 +80,8 @@ class Schedule:
     """
 
     parts: Mapping[str, Fraction]
+    open_part: str | None = None
+    """a part that is spent in as many rounds as it takes, which nobody knows beforehand"""
 
     def __post_init__(self) -> None:
         """Make the parts payable and fixed; refuse those that are nothing."""
@@ -98,7 +100,12 @@ class Schedule:
     def in_grains(self, last: str, whole: Fraction) -> Schedule:
         """Round all parts down to whole grains and give what that leaves of the whole to the last."""
         parts = {label: grains_of(part) * GRAIN for label, part in self.parts.items() if label != last}
-        return Schedule(parts | {last: whole - sum(parts.values(), Fraction(0))})
+        return replace(self, parts=parts | {last: whole - sum(parts.values(), Fraction(0))})
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The rounds that are known beforehand."""
+        return tuple(label for label in self.parts if label != self.open_part)
 
     @property
     def total(self) -> Fraction:
