@@ -8,7 +8,7 @@ from collections.abc import Callable
 WIDTH = 30
 
 
-class Counting:
+class Steps:
     """How many steps are finished, of how many; those that were finished before took no time."""
 
     def __init__(self, what: str, tell: Callable[[str], None]) -> None:

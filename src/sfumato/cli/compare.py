@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.bar import Counting
+from sfumato.cli.bar import Steps
 from sfumato.cli.data import find_data, named_only, schema_option
 from sfumato.cli.evaluate import PROTOCOLS
 from sfumato.cli.extras import lacking
@@ -105,7 +105,7 @@ def compare(data: str, schema_path: str | None, out: str, workers: int | None, s
             protocol=options["protocol"],
             groups=groups,
         )
-        progress = Counting("runs", watch)
+        progress = Steps("runs", watch)
         try:
             results = carry_out_contest(contest, place, workers=workers, watch=progress)
         except KeyboardInterrupt:
@@ -146,7 +146,7 @@ def _text(results: Results) -> str:
     return "\n\n".join(blocks)
 
 
-def _written_text(place: Path, written: list[str], progress: Counting) -> str:
+def _written_text(place: Path, written: list[str], progress: Steps) -> str:
     """Tell what is in the folder, what others have left there among it."""
     from sfumato.compare.results import RESULTS, RUNS, SUMMARY
 

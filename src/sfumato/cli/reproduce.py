@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.bar import Counting
+from sfumato.cli.bar import Steps
 from sfumato.cli.extras import lacking
 from sfumato.cli.show import Show, reporting
 from sfumato.pictures.canvas import can_draw
@@ -40,7 +40,7 @@ def reproduce(
         raise lacking("reproduce", "matplotlib", EXTRAS)
     figures = catalogue.chosen(paper, figure)
     with show.working() as tell:
-        watch = Counting("runs", tell)
+        watch = Steps("runs", tell)
         done = reproduction.reproduce(figures, Effort(runs, quick), Path(out), workers=workers, watch=watch)
     written = f"{len(done.figures)} pictures, their numbers and {reproduction.VERDICTS} in {out}"
     show.result(report.plain(done), f"{report.text(done)}\n{written}")
