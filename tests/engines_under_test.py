@@ -15,7 +15,7 @@ import pytest
 
 from sfumato.account import columns_of
 from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.tally import CountEngine
+from sfumato.counts.tally import CountEngine, Counts
 from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
@@ -55,3 +55,11 @@ def coded_table(rows: np.ndarray, shape: tuple[int, ...], classes: int) -> tuple
     facts["label"] = {"kind": "class", "taxonomy": [str(label) for label in range(classes)]}
     columns = {name: pa.array(column, pa.int64()) for name, column in zip(facts, rows.T, strict=True)}
     return pa.table(columns), Schema.parse({"attributes": facts})
+
+
+def assert_same(left: Counts, right: Counts) -> None:
+    assert np.array_equal(left.by_place, right.by_place)
+    assert left.by_leaf.keys() == right.by_leaf.keys()
+    for attribute, breakdown in left.by_leaf.items():
+        assert np.array_equal(breakdown.keys, right.by_leaf[attribute].keys)
+        assert np.array_equal(breakdown.counts, right.by_leaf[attribute].counts)

@@ -76,7 +76,7 @@ MAY_IMPORT = {
     | {"privacy.statement"},
     "io": PUBLIC | {"io"},
     "datasets": PUBLIC | {"io", "storage"},
-    "engines": PUBLIC | {"engines", "counts.tally", "io", "storage"},
+    "engines": PUBLIC | {"engines", "counts.tally", "counts.streamed", "io", "storage"},
     "sealing": PUBLIC | {"methods.base", "syntactic.base", "privacy.budget", "release"},
     "audit": PUBLIC
     | {"audit", "counts.meter", "counts.tally", "counts.memory", "methods.base"}

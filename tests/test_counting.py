@@ -51,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
 
     @contextlib.contextmanager
-    def engine(source: Any, schema: Declared, *, memory: int, folder: Path) -> Iterator[MemoryEngine]:
+    def engine(source: Any, schema: Declared, *, memory: int, folder: Path, **_: Any) -> Iterator[MemoryEngine]:
         table = source if isinstance(source, str) else source.read_all()
         found.append({"source": table, "memory": memory, "folder": folder})
         yield counting.memory_engine(encode(open_table(PEOPLE), schema), schema)

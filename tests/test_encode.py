@@ -20,7 +20,7 @@ from one_column import TENTHS, YEAR, coded, codes, loose, names, numeric, reason
 from sfumato.attributes import Numeric
 from sfumato.errors import SchemaError, TableError
 from sfumato.io import Coded, Misfit, encode, open_table, refuse_misfits
-from sfumato.io.encode import CellFinder
+from sfumato.io.encode import CellFinder, survey
 from sfumato.schema import Schema
 
 CANARY = "KANARIENVOGEL"
@@ -257,6 +257,17 @@ def test_many_batches_and_changing_dictionaries(monkeypatch: pytest.MonkeyPatch)
     result = coded(names("a", "b", "c"), chunks)
     assert result.columns["x"].tolist() == [0, 1, 2, 0, 0]
     assert [(misfit.reason, misfit.rows) for misfit in result.misfits] == [("missing value", 1)]
+
+
+def test_a_survey_tells_what_coding_does_and_keeps_nothing() -> None:
+    schema = Schema.parse({"attributes": {"x": {"kind": "numeric", "lower": 0, "upper": 9}}})
+    table = pa.table({"x": ["1", "12", "?", "word", None], "y": [1] * 5})
+    whole, found = encode(open_table(table), schema), survey(open_table(table), schema)
+    assert (found.rows, found.misfits, found.outside) == (5, whole.misfits, whole.outside)
+    assert found.undeclared == whole.undeclared == ("y",)
+    assert found.misfits
+    assert found.outside == {"x": 1}
+    assert found.columns == {}
 
 
 def test_only_declared_columns_are_read_in_schema_order(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "year": YEAR,
     "weeks": numeric("1960-01-01", "2020-12-31", 7, missing="none"),
 }
+LONGEST = datetime.timedelta(days=10**8)
 MISSING = {"missing_values": ["", "?", "NA", "-1", "5.0", "1900-01-01", "inf", "true"]}
 
 texts = st.one_of(
@@ -196,7 +197,7 @@ COLUMNS: dict[str, st.SearchStrategy[Any]] = {
     "half": st.lists(st.none() | reals.map(half), min_size=1, max_size=50).map(
         lambda values: pa.array(values, pa.float16())
     ),
-    "while": st.lists(st.none() | st.timedeltas(), min_size=1, max_size=9).map(
+    "while": st.lists(st.none() | st.timedeltas(-LONGEST, LONGEST), min_size=1, max_size=9).map(
         lambda values: pa.array(values, pa.duration("us"))
     ),
 }
@@ -214,7 +215,7 @@ def by_memory(table: Any, schema: Schema) -> Slots:
 
 def by_duckdb(table: Any, schema: Schema) -> Slots:
     with duckdb.connect() as connection:
-        coding = write_slots(connection, open_table(table).arrow(list(schema.predictors)), schema)
+        coding = write_slots(connection, open_table(table).arrow(list(schema.predictors)), schema, [])
         slots = connection.execute(f"SELECT * FROM coded ORDER BY c{len(schema.predictors) - 1}").fetchnumpy()
     return slots_of(coding, slots)
 

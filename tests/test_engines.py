@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines_under_test import ENGINES, OPENERS, Open, coded_table, in_memory
+from engines_under_test import ENGINES, OPENERS, Open, assert_same, coded_table, in_memory
 from sfumato.counts import memory
-from sfumato.counts.tally import CountEngine, Counts, Tally
+from sfumato.counts.tally import CountEngine, Tally
 from sfumato.engines.duckdb_engine import DuckDBEngine
+from sfumato.engines.node_file import NodeFile
 from sfumato.engines.questions import Rows
 from sfumato.partition import Grid
 from sfumato.tree import Partition, Tree
@@ -96,14 +98,6 @@ def test_a_tree_that_grows_is_counted_like_one_that_was_always_there(
         assert np.array_equal(grown.by_leaf[0].keys, afresh.by_leaf[0].keys)
 
 
-def assert_same(left: Counts, right: Counts) -> None:
-    assert np.array_equal(left.by_place, right.by_place)
-    assert left.by_leaf.keys() == right.by_leaf.keys()
-    for attribute, breakdown in left.by_leaf.items():
-        assert np.array_equal(breakdown.keys, right.by_leaf[attribute].keys)
-        assert np.array_equal(breakdown.counts, right.by_leaf[attribute].counts)
-
-
 def random_rows(number: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     return np.stack([rng.integers(0, size, number) for size in (*SHAPE, CLASSES)], axis=1)
@@ -151,15 +145,17 @@ def test_rows_that_are_alike_count_as_often_as_there_are(open_engine: Open) -> N
             assert_same(engine.tally(asked), reference.tally(asked))
 
 
-def test_counts_have_64_bits() -> None:
+def test_counts_have_64_bits(tmp_path: Path) -> None:
     """Three rows that stand for more records than 32 bits can tell, and than a double can."""
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT 1::UTINYINT AS c0, 2::UTINYINT AS k, (2^60)::BIGINT + 1 AS w")
         connection.execute("INSERT INTO t VALUES (1, 2, 2147483647), (0, 0, 5000000000)")
-        engine = DuckDBEngine(connection, Rows("t", 1, weighted=True))
-        counts = engine.tally(Tally(Grid.whole((2,)), 3, (0,)))
-    assert counts.by_place.tolist() == [[5000000000, 0, 2**60 + 2**31]]
-    assert counts.by_leaf[0].counts.tolist() == [[5000000000, 0, 0], [0, 0, 2**60 + 2**31]]
+        with closing(NodeFile(tmp_path / "nodes")) as nodes:
+            engine = DuckDBEngine(connection, Rows("t", 1, weighted=True), nodes)
+            answers = [engine.tally(Tally(whole, 3, (0,))) for whole in (Grid.whole((2,)), Tree.whole((2,)))]
+    for counts in answers:
+        assert counts.by_place.tolist() == [[5000000000, 0, 2**60 + 2**31]]
+        assert counts.by_leaf[0].counts.tolist() == [[5000000000, 0, 0], [0, 0, 2**60 + 2**31]]
 
 
 @ENGINES

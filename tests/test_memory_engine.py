@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.counts import memory, merging, sorted_cells, threads
+from sfumato.counts import blocks, memory, merging, sorted_cells, threads
 from sfumato.counts.families import Families
 from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.merging import merged
@@ -198,7 +198,7 @@ def test_a_grid_of_very_many_cells_costs_no_more_than_its_rows(weights: np.ndarr
     """A count of few rows does not walk through all cells."""
     counts = np.zeros(10**6, np.int64)
     tracemalloc.start()
-    memory._add(counts, np.array([5, 5, 999_999]), weights)
+    blocks._add(counts, np.array([5, 5, 999_999]), weights)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10**5

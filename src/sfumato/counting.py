@@ -119,7 +119,7 @@ class Counting:
         distinct = len({name.lower() for name in table.columns}) == len(table.columns)
         source = table.sql if table.sql is not None and distinct else table.arrow(declared)
         folder = self.scratch or Path(tempfile.gettempdir())
-        return duckdb_engine(source, schema, memory=self._allowed, folder=folder)
+        return duckdb_engine(source, schema, memory=self._allowed, folder=folder, failure=table.failure)
 
     @contextmanager
     def _spark(self, source: Any, schema: Schema) -> Iterator[CountEngine]:

@@ -13,7 +13,7 @@ from sfumato.coclustering import Coclustering, histogram_of, kinds_of, variables
 from sfumato.domain import refuse_large
 from sfumato.errors import MethodError, TableError
 from sfumato.io.draft import draft_schema
-from sfumato.io.encode import Misfit, encode, refuse_misfits
+from sfumato.io.encode import Misfit, encode, refuse_misfits, survey
 from sfumato.io.tables import open_table
 from sfumato.modl import DataGrid, fit
 from sfumato.modl.table import MOST_CELLS
@@ -45,7 +45,7 @@ def draft(table: Any, name: str = "table", target: str | None = None) -> Schema:
 
 def check(table: Any, schema: Schema) -> Fit:
     """Tell which values of a table (a path or a frame) would not fit, before anything is spent."""
-    coded = encode(open_table(table), schema)
+    coded = survey(open_table(table), schema)
     return Fit(coded.rows, coded.misfits, coded.outside, coded.undeclared)
 
 

@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sfumato.counts.tally import Tally
-from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato.engines.duckdb_engine import NODES, duckdb_engine
 from sfumato.partition import Grid
 from sfumato.schema import Schema
 from sfumato.tree import Tree
@@ -31,14 +32,14 @@ from test_duckdb_limits import LIMIT, SCHEMA, source
 from sfumato.counts.tally import Tally
 from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.errors import SfumatoError
-from sfumato.partition import Grid
+from sfumato.tree import Tree
 if {file_size}:
     resource.setrlimit(resource.RLIMIT_FSIZE, ({file_size}, {file_size}))
 try:
     with duckdb_engine(source(), SCHEMA, memory=LIMIT, folder=Path({folder!r})) as engine:
         print("ready", flush=True)
-        while True:
-            engine.tally(Tally(Grid.whole(SCHEMA.shape), 1, tuple(range(6))))
+        tree = Tree.whole(SCHEMA.shape).refine([0], [0], [0, 100, 500, 1000], [0, 4])
+        engine.tally(Tally(tree, 1, tuple(range(6))))
 except SfumatoError as error:
     print(type(error).__name__, error, flush=True)
 """
@@ -79,19 +80,24 @@ def test_rows_beyond_memory_are_counted_from_disk(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_gone_after_the_next(tmp_path: Path) -> None:
+def test_what_a_process_killed_in_the_middle_of_a_round_left_is_gone_after_the_next(tmp_path: Path) -> None:
     process = started(tmp_path)
     assert process.stdout is not None
-    told = process.stdout.readline()
+    assert process.stdout.readline() == "ready\n"
+    (home,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    moved = 0
+    while not moved:
+        assert process.poll() is None
+        time.sleep(0.001)
+        moved = (home / NODES).stat().st_size
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    assert told == "ready\n"
-    left = [path for path in tmp_path.iterdir() if path.is_dir()]
-    assert len(left) == 1
-    assert any(left[0].iterdir())
-    assert left[0].stat().st_mode & 0o077 == 0
+    assert (home / NODES).stat().st_size < ROWS * 4, "a round was under way: not every row had stepped to its node"
+    spilled = sum(path.stat().st_size for path in home.rglob("*") if path.is_file() and path.name != NODES)
+    assert spilled > LIMIT // 4, "rows are on disk"
+    assert home.stat().st_mode & 0o077 == 0
     with duckdb_engine(source(10), SCHEMA, folder=tmp_path):
-        assert not left[0].exists()
+        assert not home.exists()
     assert list(tmp_path.iterdir()) == []
 
 

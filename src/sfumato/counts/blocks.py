@@ -86,3 +86,23 @@ class TreeRows:
         cells = cells.take(asked)
         cells += self.classes[stretch].take(asked)
         return Block(stretch, asked, cells)
+
+
+def add_block(counts: Integers, block: Block, cells: int, column: Codes | None, weights: Integers | None) -> None:
+    """Count the rows of a block by the leaf of a column, if there is one, and their cell, of which there are so many.
+
+    With the leaf first, place and class are one number that is the same for all attributes.
+    """
+    into = block.cells
+    if column is not None:
+        into = np.multiply(block.take(column), cells, dtype=np.int64)
+        into += block.cells
+    _add(counts, into, None if weights is None else block.take(weights))
+
+
+def _add(counts: Integers, cells: Integers, weights: Integers | None) -> None:
+    """Count rows into their cells, in whole numbers, touching no more cells than a few for each row."""
+    if weights is None and len(counts) <= 4 * len(cells):
+        counts += np.bincount(cells, minlength=len(counts))
+    else:
+        np.add.at(counts, cells, 1 if weights is None else weights)

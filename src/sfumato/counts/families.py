@@ -37,7 +37,8 @@ class Families:
 
     @classmethod
     def of(cls, tally: Tally, sizes: Integers, earlier: Tally) -> Families:
-        """Find the children of places counted earlier, whose whole families are asked for; leave out the largest.
+        """Find the children of places counted earlier, whose whole families are asked for; leave out the largest, by
+        sizes that are theirs or are guessed: the counts are the same.
 
         Children of one parent have numbers side by side, so they are neighbours among the places.
         """
@@ -60,12 +61,17 @@ class Families:
         families = np.flatnonzero(whole[family[counted[runs]]]) if len(runs) else np.empty(0, np.int64)
         return cls(tally.places, counted, derived, known[heads[whole]], runs, families)
 
-    def completed(self, counts: Integers, earlier: Breakdown | None) -> Integers:
-        """Give all places x leaves x classes from those of the counted, and from the answer that was there before."""
+    def of_parents(self, earlier: Breakdown) -> Integers:
+        """Give what was counted before in the parents of the derived places: parents x leaves x classes."""
+        cells = earlier.take(self.parents)
+        return cells.dense(len(self.parents)) if len(self.parents) else cells.counts[:, None]
+
+    def completed(self, counts: Integers, parents: Integers | None) -> Integers:
+        """Give the counts of all places from those of the counted, and from those that the parents had before."""
         full = np.empty((self.places, *counts.shape[1:]), np.int64)
         full[self.counted] = counts
         if len(self.derived):
-            assert earlier is not None
+            assert parents is not None
             siblings = np.add.reduceat(counts, self.runs, axis=0)[self.families]
-            full[self.derived] = earlier.take(self.parents).dense(len(self.parents)) - siblings
+            full[self.derived] = parents - siblings
         return full

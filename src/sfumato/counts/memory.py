@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counts.blocks import GridRows, TreeRows
+from sfumato.counts.blocks import GridRows, TreeRows, add_block
 from sfumato.counts.families import Families
 from sfumato.counts.sorted_cells import SortedCells
 from sfumato.counts.tally import Breakdown, Counts, Integers, Tally
@@ -63,7 +63,8 @@ class MemoryEngine:
         for attributes, block in ((few, BLOCK), (many, SORTED_BLOCK)):
             for one, cells in zip(attributes, self._dense(tally, families, attributes, block), strict=True):
                 counted = cells.reshape(tally.leaves(one), len(families.counted), tally.classes).swapaxes(0, 1)
-                by_leaf[one] = Breakdown.of_dense(families.completed(counted, known and known[1].by_leaf[one]))
+                parents = known and families.of_parents(known[1].by_leaf[one])
+                by_leaf[one] = Breakdown.of_dense(families.completed(counted, parents))
         counts = Counts(by_place, by_leaf)
         if tally.attributes:
             self._last = (tally, counts)
@@ -84,10 +85,7 @@ class MemoryEngine:
     def _dense(
         self, tally: Tally, families: Families, attributes: Sequence[int | None], block_size: int
     ) -> list[Integers]:
-        """Count leaves x counted places x classes of some attributes; of none, places x classes.
-
-        With the leaf first, place and class are one number that is the same for all attributes.
-        """
+        """Count leaves x counted places x classes of some attributes; of none, places x classes."""
         if not attributes:
             return []
         rows = self._rows(tally, families)
@@ -97,13 +95,9 @@ class MemoryEngine:
             counts = [np.zeros(size, np.int64) for size in sizes]
             for part in parts:
                 block = rows.block(part)
-                weights = None if self._weights is None else block.take(self._weights)
                 for one, into in zip(attributes, counts, strict=True):
-                    cells = block.cells
-                    if one is not None:
-                        cells = np.multiply(block.take(self._columns[one]), rows.cells, dtype=np.int64)
-                        cells += block.cells
-                    _add(into, cells, weights)
+                    column = None if one is None else self._columns[one]
+                    add_block(into, block, rows.cells, column, self._weights)
             return counts
 
         parts = stretches(len(self._classes), block_size)
@@ -144,11 +138,3 @@ class MemoryEngine:
             in_shares(stretches(len(nodes), BLOCK), descend, len(nodes))
         self._located = (tree.stage, nodes)
         return nodes
-
-
-def _add(counts: Integers, cells: Integers, weights: Integers | None) -> None:
-    """Count rows into their cells, in whole numbers, touching no more cells than a few for each row."""
-    if weights is None and len(counts) <= 4 * len(cells):
-        counts += np.bincount(cells, minlength=len(counts))
-    else:
-        np.add.at(counts, cells, 1 if weights is None else weights)

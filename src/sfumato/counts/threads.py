@@ -6,10 +6,12 @@ It stands apart because it knows nothing of counting. NumPy lets other threads r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import TypeVar
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -31,3 +33,26 @@ def in_shares(parts: Sequence[slice], work: Callable[[Sequence[slice]], Result],
         return [work(parts)]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, [parts[thread::threads] for thread in range(threads)]))
+
+
+def in_turns(items: Generator[Item, None, None], work: Callable[[Iterator[Item]], Result], most: int) -> list[Result]:
+    """Let at most so many threads take the next of the items that come, in turns, and give what each found.
+
+    If one of them fails, or the work is interrupted, nobody gets another item.
+    """
+    threads, turn = max(1, min(cores(), most)), Lock()
+
+    def taken() -> Iterator[Item]:
+        while True:
+            with turn:
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
+
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            return [share.result() for share in [pool.submit(work, taken()) for _ in range(threads)]]
+        finally:
+            with turn:
+                items.close()

@@ -9,12 +9,16 @@ DuckDB sees them, and it is given slots. Columns are called by their place, for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.errors import SfumatoError
+from sfumato.guard import guarded, unreadable
 from sfumato.io.encode import columns_to_read, encoder_of
 from sfumato.io.values import FINE
 from sfumato.io.wording import is_text, texts
@@ -23,6 +27,8 @@ from sfumato.schema import Predictor, Schema
 SLOT = pa.uint32()
 
 Slotting = Callable[[Any], Any]
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -34,19 +40,21 @@ class ArrowSource:
     coded: frozenset[str]
 
     @classmethod
-    def of(cls, source: Any, schema: Schema) -> ArrowSource:
-        """Take a table or a reader."""
+    def of(cls, source: Any, schema: Schema, said: list[SfumatoError]) -> ArrowSource:
+        """Take a table or a reader; DuckDB, in whose hands it is read, would forget what is said of an error."""
         declared = columns_to_read(source.schema.names, schema)
         names = {name: f"a{place}" for place, name in enumerate(declared)}
         kinds = {name: source.schema.field(name).type for name in declared}
         slotting = {
-            name: slotting_of(facts, schema.missing_values)
+            name: slotting_of(name, facts, schema.missing_values)
             for name, facts in declared.items()
             if not is_taken_over(kinds[name])
         }
         fields = [(alias, SLOT if name in slotting else kinds[name]) for name, alias in names.items()]
         reader = source.to_reader() if isinstance(source, pa.Table) else source
-        content = pa.RecordBatchReader.from_batches(pa.schema(fields), _coded(reader, names, slotting))
+        batches = _coded(reader, names, slotting)
+        noted = iter(noting(said, lambda: next(batches, None)), None)
+        content = pa.RecordBatchReader.from_batches(pa.schema(fields), noted)
         return cls(content, names, frozenset(slotting))
 
 
@@ -62,12 +70,27 @@ def is_taken_over(kind: pa.DataType) -> bool:
     return is_text(kind) or any(is_kind(kind) for is_kind in same)
 
 
-def slotting_of(facts: Predictor, missing: list[str]) -> Slotting:
+def noting(said: list[SfumatoError], action: Callable[Given, Found]) -> Callable[Given, Found]:
+    """Do something in the hands of a library that forgets errors of ours: note what they say, not how they came."""
+
+    @wraps(action)
+    def noted(*given: Given.args, **named: Given.kwargs) -> Found:
+        try:
+            return action(*given, **named)
+        except SfumatoError as error:
+            said.append(copy(error))
+            raise
+
+    return noted
+
+
+def slotting_of(name: str, facts: Predictor, missing: list[str]) -> Slotting:
     """Give what finds the slots of a batch of one column as memory does."""
     encode = encoder_of(facts, missing)
 
     def slots(array: Any) -> Any:
-        part = encode(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+        whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        part = guarded(lambda: encode(whole), unreadable(name))
         codes = part.codes.astype(np.uint32)
         if part.status is not None:
             codes = np.where(part.status == FINE, codes, facts.leaves + part.status.astype(np.uint32) - 1)

@@ -58,6 +58,7 @@ def table(what: object, source: str, inner: Mapping[str, str]) -> Table:
         list(inner),
         lambda columns: stream(what, source, columns, [inner[name] for name in columns]),
         f"(SELECT {named} FROM {source})",
+        lambda error: _failure(what, str(error)),
     )
 
 
@@ -67,15 +68,16 @@ def stream(
     """Read expressions of a source of SQL, named as columns."""
     query = f"SELECT {', '.join(inner)} FROM {source}"
     with attempt(what, opened) as connection:
-        reader = attempt(what, lambda: reader_of(connection.sql(query)))
+        reader = attempt(what, lambda: iter(reader_of(connection.sql(query))))
         while (batch := attempt(what, lambda: next(reader, None))) is not None:
             yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
 
 
-def reader_of(relation: Any) -> Iterator[pa.RecordBatch]:
+def reader_of(relation: Any) -> pa.RecordBatchReader:
     """Stream a relation; the method has another name before DuckDB 2."""
     arrow_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return iter(arrow_reader(streams.BATCH_ROWS))
+    reader: pa.RecordBatchReader = arrow_reader(streams.BATCH_ROWS)
+    return reader
 
 
 def attempt(what: object, action: Callable[[], Found]) -> Found:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -83,22 +83,33 @@ Encoder = Callable[[wording.Array], Part]
 def encode(table: Table, schema: Schema) -> Coded:
     """Read the declared columns and give every row its leaf codes; a misfit counts, and gets code 0."""
     columns = columns_to_read(table.columns, schema)
+    pieces: dict[str, list[Codes]] = {name: [np.zeros(0, code_type(facts))] for name, facts in columns.items()}
+    found = _read(table, schema, lambda name, codes: pieces[name].append(codes))
+    return replace(found, columns={name: np.concatenate(pieces.pop(name)) for name in columns})
+
+
+def survey(table: Table, schema: Schema) -> Coded:
+    """Tell the same of a table but its codes, and keep no row of it."""
+    return _read(table, schema, lambda _name, _codes: None)
+
+
+def _read(table: Table, schema: Schema, keep: Callable[[str, Codes], None]) -> Coded:
+    """Hand the codes of each batch, column by column, to whoever keeps them; tell what was found."""
+    columns = columns_to_read(table.columns, schema)
     encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in columns.items()}
-    pieces: dict[str, list[Codes]] = {name: [] for name in columns}
     misfits: Counter[tuple[str, int]] = Counter()
     outside: Counter[str] = Counter()
+    number = 0
     for batch in table.batches(list(columns)):
+        number += batch.num_rows
         for name, array in zip(columns, batch.columns, strict=True):
             part = guarded(partial(encoders[name], array), unreadable(name))
-            pieces[name].append(part.codes)
+            keep(name, part.codes)
             misfits.update({(name, reason): rows for reason, rows in part.misfits.items()})
             outside[name] += part.outside
-    coded = {
-        name: np.concatenate([np.zeros(0, code_type(facts)), *pieces.pop(name)]) for name, facts in columns.items()
-    }
     return Coded(
-        columns=coded,
-        rows=len(next(iter(coded.values()))),
+        columns={},
+        rows=number,
         misfits=tuple(Misfit(name, reading.REASONS[reason], rows) for (name, reason), rows in sorted(misfits.items())),
         outside={name: rows for name, rows in outside.items() if rows},
         undeclared=tuple(name for name in table.columns if name not in schema.attributes),

@@ -1,0 +1,19 @@
+"""A disk that is full in the middle of a publication: what was paid stays paid, the rest comes back, rows are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from no_room import NO_ROOM, people, published, spent
+
+
+def test_a_disk_that_is_full_in_a_round_is_told_and_what_was_paid_stays_paid(tmp_path: Path) -> None:
+    """Rows fit in memory; where they stand in the tree does not fit in the folder."""
+    table = people(tmp_path, 1_500_000, 3)
+    told = published(table, "--scratch", str(tmp_path / "rows"), largest_file=4_000_000)
+    assert (told.returncode, told.stdout, told.stderr) == (2, "", NO_ROOM)
+    assert list((tmp_path / "rows").iterdir()) == []
+    assert not (tmp_path / "out").exists()
+    (publication,) = spent(table)
+    assert publication.outcome == "failed"
+    assert 0 < publication.held == publication.paid < 1, "what was not asked is given back"
