@@ -61,10 +61,11 @@ def opened(engine: str, path: Path, schema: Schema, memory: int) -> Iterator[Cou
     if engine == "memory":
         yield MemoryEngine(*columns_of(encode(open_table(path), schema), schema))
     elif engine == "duckdb":
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            source = f"read_parquet('{path}')"
-            with duckdb_engine(source, schema, memory=memory, folder=Path(folder)) as counting:
-                yield counting
+        with (
+            tempfile.TemporaryDirectory(dir=path.parent) as folder,
+            duckdb_engine(open_table(path), schema, memory=memory, home=Path(folder)) as counting,
+        ):
+            yield counting
     else:
         from sfumato.engines.spark_engine import spark_engine
 

@@ -21,6 +21,9 @@ from sfumato.io.encode import encode, refuse_misfits
 from sfumato.io.tables import open_table
 from sfumato.schema import Schema
 
+ENOUGH = 10**9
+"""Bytes for any small table."""
+
 Open = Callable[[Any, Schema], AbstractContextManager[CountEngine]]
 """Opens an engine on an Arrow table."""
 
@@ -33,7 +36,10 @@ def in_memory(table: Any, schema: Schema) -> AbstractContextManager[CountEngine]
 
 @contextmanager
 def by_duckdb(table: Any, schema: Schema) -> Iterator[CountEngine]:
-    with tempfile.TemporaryDirectory() as folder, duckdb_engine(table, schema, folder=Path(folder)) as engine:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        duckdb_engine(open_table(table), schema, memory=ENOUGH, home=Path(folder)) as engine,
+    ):
         yield engine
 
 

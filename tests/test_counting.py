@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import types
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ import pytest
 from command_line import refused
 from sfumato import Account, DiffMulti, Schema, counting, memory_limit
 from sfumato.counting import Counting, least_memory
-from sfumato.counts.memory import MemoryEngine
+from sfumato.counts.tally import CountEngine
+from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.errors import MethodError, TableError
-from sfumato.io import encode, open_table
+from sfumato.io.streams import Table
 from sfumato.memory_limit import available, in_words, memory_of
 from sfumato.schema import Schema as Declared
 
@@ -47,14 +47,12 @@ NEED = least_memory(SCHEMA)
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Let an engine stand in for DuckDB that notes what it was given."""
+    """Note what DuckDB is given."""
     found: list[dict[str, Any]] = []
 
-    @contextlib.contextmanager
-    def engine(source: Any, schema: Declared, *, memory: int, folder: Path, **_: Any) -> Iterator[MemoryEngine]:
-        table = source if isinstance(source, str) else source.read_all()
-        found.append({"source": table, "memory": memory, "folder": folder})
-        yield counting.memory_engine(encode(open_table(PEOPLE), schema), schema)
+    def engine(table: Table, schema: Declared, **how: Any) -> AbstractContextManager[CountEngine]:
+        found.append({"table": table, **how})
+        return duckdb_engine(table, schema, **how)
 
     monkeypatch.setattr(counting, "duckdb_engine", engine)
     return found
@@ -73,23 +71,17 @@ def test_a_table_that_fits_is_counted_in_memory_and_else_by_duckdb(tmp_path: Pat
     assert not asked
     outside = publish(tmp_path, memory=NEED + ROWS * each - 1)
     assert [one["memory"] for one in asked] == [NEED + ROWS * each - 1]
-    assert asked[0]["folder"] == tmp_path, "coded rows go beside the ledger"
-    assert asked[0]["source"].column_names == ["age", "town"], "what is not needed is not handed over"
+    assert asked[0]["home"].parent == tmp_path, "coded rows go beside the ledger"
     assert in_memory == outside, "a release does not tell which engine counted"
     assert publish(tmp_path, engine="duckdb", scratch=tmp_path / "rows") == in_memory
-    assert asked[1]["folder"] == tmp_path / "rows"
+    assert asked[1]["home"].parent == tmp_path / "rows"
+    assert not (tmp_path / "rows").exists()
 
 
 def test_files_are_left_to_duckdb_itself(tmp_path: Path, asked: list[dict[str, Any]]) -> None:
-
     pa.csv.write_csv(PEOPLE, tmp_path / "people.csv")
-    publish(tmp_path, tmp_path / "people.csv", engine="duckdb")
-    import duckdb
-
-    (one,) = asked
-    assert duckdb.sql(f"SELECT count(*), min(town), max(age::int) FROM {one['source']}").fetchall() == [
-        (ROWS, "A", 100)
-    ]
+    assert publish(tmp_path, tmp_path / "people.csv", engine="duckdb") == publish(tmp_path)
+    assert "people.csv" in asked[0]["table"].sql
 
 
 def test_no_words_tell_the_engine(tmp_path: Path, asked: list[dict[str, Any]]) -> None:

@@ -16,9 +16,8 @@ import pytest
 from command_line import CANARIES, GOOD, HEADER, SCHEMA, contents, people, publish, refused, run
 from sfumato import Schema
 from sfumato.counting import Counting
-from sfumato.errors import SfumatoError, TableError
+from sfumato.errors import SfumatoError
 from sfumato.io import open_table
-from sfumato.io.streams import Table
 
 ENGINES = ("memory", "duckdb")
 
@@ -196,7 +195,7 @@ def test_a_coder_that_fails_in_a_stream_names_its_column(tmp_path: Path, monkeyp
 
         return code
 
-    for module in ("sfumato.io.encode", "sfumato.engines.arrow_source"):
+    for module in ("sfumato.io.encode", "sfumato.engines.slotting"):
         monkeypatch.setattr(importlib.import_module(module), "encoder_of", broken)
     moments = pa.table({"x": pa.array([1], pa.timestamp("ns"))})
     told = _in_both(lambda: moments, NUMBERS, tmp_path)
@@ -206,14 +205,6 @@ def test_a_coder_that_fails_in_a_stream_names_its_column(tmp_path: Path, monkeyp
     told = _in_both(lambda: tmp_path / "t.parquet", NUMBERS, tmp_path / "rows")
     assert told == [told[0]] * 2
     assert "column x must be of a type that can be read" in told[0]
-
-
-def test_later_batches_of_another_type_are_texts_or_refused() -> None:
-    first, other = pa.record_batch({"x": ["a"]}), pa.record_batch({"x": pa.array(["b"], pa.large_string())})
-    read = Table(["x"], lambda _: iter([first, other])).arrow(["x"]).read_all()
-    assert read["x"].to_pylist() == ["a", "b"]
-    with pytest.raises(TableError, match="column x must be of a type"):
-        Table(["x"], lambda _: iter([first, pa.record_batch({"x": [1]})])).arrow(["x"]).read_all()
 
 
 def test_an_open_table_says_why_duckdb_failed(folder: Path) -> None:

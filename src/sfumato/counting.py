@@ -21,8 +21,9 @@ from sfumato.counts.memory import MemoryEngine
 from sfumato.counts.merging import merged
 from sfumato.counts.tally import CountEngine, Domain
 from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato.engines.private_folder import private_folder
 from sfumato.errors import MethodError, TableError
-from sfumato.io.encode import Coded, code_type, columns_to_read, encode, refuse_misfits
+from sfumato.io.encode import Coded, code_type, encode, refuse_misfits
 from sfumato.io.frames import is_spark
 from sfumato.io.spark import spark_frame
 from sfumato.io.streams import BATCH_ROWS, LongerTable, Table
@@ -78,16 +79,26 @@ class Counting:
 
     @contextmanager
     def opened(self, source: Any, schema: Schema) -> Iterator[CountEngine]:
-        """Read a table, refuse it if it does not fit its schema, and give its engine for as long as that is needed."""
-        with self._engine(source, schema) as engine:
-            yield engine
+        """Read a table, refuse it if it does not fit its schema, and give its engine for as long as that is needed.
 
-    def _engine(self, source: Any, schema: Schema) -> AbstractContextManager[CountEngine]:
+        The folder for rows beyond memory is there before it is known whether there are any.
+        """
         if self.engine == "spark" or (self.engine == "auto" and is_spark(source)):
-            return self._spark(source, schema)
-        table = open_table(source)
-        engine = None if self.engine == "duckdb" else self._in_memory(table, schema)
-        return self._duckdb(table, schema) if engine is None else nullcontext(engine)
+            with self._spark(source, schema) as engine:
+                yield engine
+            return
+        with self._home() as home:
+            table = open_table(source)
+            counted = None if self.engine == "duckdb" else self._in_memory(table, schema)
+            if counted is not None:
+                yield counted
+                return
+            with duckdb_engine(table, schema, memory=self._allowed, home=home) as engine:
+                yield engine
+
+    def _home(self) -> AbstractContextManager[Path]:
+        alone = self.engine == "memory"
+        return nullcontext(Path()) if alone else private_folder(self.scratch or Path(tempfile.gettempdir()))
 
     def _in_memory(self, table: Table, schema: Schema) -> CountEngine | None:
         """Code a table in memory; give nothing if another engine should."""
@@ -112,14 +123,6 @@ class Counting:
         """Work out how many rows' codes fit: all columns, one of them twice while they are put together, and a node."""
         sizes = [code_type(facts)().itemsize for facts in _read(schema).values()]
         return max(self._allowed - least_memory(schema), 0) // (sum(sizes) + max(sizes) + NODE_BYTES + 1)
-
-    def _duckdb(self, table: Table, schema: Schema) -> AbstractContextManager[CountEngine]:
-        """Let DuckDB read a table itself, if it can tell the columns apart: it does not see case."""
-        declared = list(columns_to_read(table.columns, schema))
-        distinct = len({name.lower() for name in table.columns}) == len(table.columns)
-        source = table.sql if table.sql is not None and distinct else table.arrow(declared)
-        folder = self.scratch or Path(tempfile.gettempdir())
-        return duckdb_engine(source, schema, memory=self._allowed, folder=folder, failure=table.failure)
 
     @contextmanager
     def _spark(self, source: Any, schema: Schema) -> Iterator[CountEngine]:

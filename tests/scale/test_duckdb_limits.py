@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sfumato.counts.tally import Tally
+from sfumato.counts.tally import CountEngine, Tally
 from sfumato.engines.duckdb_engine import NODES, duckdb_engine
+from sfumato.engines.private_folder import private_folder
+from sfumato.io.streams import Table
 from sfumato.partition import Grid
 from sfumato.schema import Schema
 from sfumato.tree import Tree
@@ -28,15 +32,14 @@ SCRIPT = """
 import resource, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
-from test_duckdb_limits import LIMIT, SCHEMA, source
+from test_duckdb_limits import LIMIT, SCHEMA, opened
 from sfumato.counts.tally import Tally
-from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.errors import SfumatoError
 from sfumato.tree import Tree
 if {file_size}:
     resource.setrlimit(resource.RLIMIT_FSIZE, ({file_size}, {file_size}))
 try:
-    with duckdb_engine(source(), SCHEMA, memory=LIMIT, folder=Path({folder!r})) as engine:
+    with opened(LIMIT, Path({folder!r})) as engine:
         print("ready", flush=True)
         tree = Tree.whole(SCHEMA.shape).refine([0], [0], [0, 100, 500, 1000], [0, 4])
         engine.tally(Tally(tree, 1, tuple(range(6))))
@@ -45,7 +48,15 @@ except SfumatoError as error:
 """
 
 
-def source(rows: int = ROWS) -> str:
+@contextmanager
+def opened(memory: int, folder: Path, rows: int = ROWS) -> Iterator[CountEngine]:
+    """Count such rows with so much memory; the rest goes to a private folder."""
+    table = Table(list(WIDE), lambda _: iter(()), source(rows))
+    with private_folder(folder) as home, duckdb_engine(table, SCHEMA, memory=memory, home=home) as engine:
+        yield engine
+
+
+def source(rows: int) -> str:
     """Give rows that are all different and can be counted by hand: digits of their number, mixed."""
     mixed = "(row * {odd} + row // 1000 * {place} + row // 1000000 * {square}) % 1000 AS a{place}"
     columns = ", ".join(mixed.format(odd=2 * place + 1, place=place, square=place**2) for place in range(6))
@@ -58,7 +69,7 @@ def started(folder: Path, file_size: int = 0) -> subprocess.Popen[str]:
 
 
 def test_rows_beyond_memory_are_counted_from_disk(tmp_path: Path) -> None:
-    with duckdb_engine(source(), SCHEMA, memory=LIMIT, folder=tmp_path) as engine:
+    with opened(LIMIT, tmp_path) as engine:
         spilled = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
         assert spilled > LIMIT // 4, "rows are on disk"
         counts = engine.tally(Tally(Grid.whole(SCHEMA.shape), 1, (0, 1)))
@@ -96,7 +107,7 @@ def test_what_a_process_killed_in_the_middle_of_a_round_left_is_gone_after_the_n
     spilled = sum(path.stat().st_size for path in home.rglob("*") if path.is_file() and path.name != NODES)
     assert spilled > LIMIT // 4, "rows are on disk"
     assert home.stat().st_mode & 0o077 == 0
-    with duckdb_engine(source(10), SCHEMA, folder=tmp_path):
+    with opened(10**9, tmp_path, 10):
         assert not home.exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -113,7 +124,7 @@ def test_too_little_memory_is_told_or_enough(memory: int, tmp_path: Path) -> Non
     from sfumato.errors import SfumatoError
 
     try:
-        with duckdb_engine(source(1_000_000), SCHEMA, memory=memory, folder=tmp_path) as engine:
+        with opened(memory, tmp_path, 1_000_000) as engine:
             assert engine.tally(Tally(Grid.whole(SCHEMA.shape), 1)).by_place.tolist() == [[1_000_000]]
     except SfumatoError as error:
         assert "together" in str(error)  # noqa: PT017

@@ -24,7 +24,11 @@ LOCK = ".lock"
 
 @contextmanager
 def private_folder(beside: Path) -> Iterator[Path]:
-    """Give a folder that nobody else may enter; first remove those that dead processes left here."""
+    """Give a folder that nobody else may enter; first remove those that dead processes left here.
+
+    A place that had to be made for it goes with it.
+    """
+    made = [folder for folder in (beside, *beside.parents) if not folder.exists()]
     try:
         beside.mkdir(parents=True, exist_ok=True)
         sweep(beside)
@@ -41,6 +45,9 @@ def private_folder(beside: Path) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             _lock_of(home).unlink(missing_ok=True)
         os.close(lock)
+        with contextlib.suppress(OSError):
+            for folder in made:
+                folder.rmdir()
 
 
 def sweep(beside: Path) -> None:

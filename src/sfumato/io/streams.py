@@ -5,7 +5,6 @@ It stands apart because every kind of source makes one, and none needs to know t
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import TableError
-from sfumato.guard import unreadable
 
 BATCH_ROWS = 64 * 2048
 
@@ -51,32 +49,6 @@ class Table:
                 yield batch
 
         return replace(self, _read=read)
-
-    def arrow(self, columns: Sequence[str]) -> Any:
-        """Give the columns as a stream that other libraries take."""
-        batches = self.batches(columns)
-        first = next(batches, None)
-        if first is None:
-            return pa.table({name: pa.array([], pa.string()) for name in columns}).to_reader()
-        later = (_of_types(first.schema, batch) for batch in batches)
-        return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], later))
-
-
-def _of_types(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Let the texts of a batch be of the kind that the batches before had; columns of another type are refused."""
-    if batch.schema.equals(schema):
-        return batch
-    columns = []
-    for column, wanted in zip(batch.columns, schema, strict=True):
-        if column.type != wanted.type and not (is_plain_text(column.type) and is_plain_text(wanted.type)):
-            raise unreadable(wanted.name)(TypeError())
-        columns.append(column.cast(wanted.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def is_plain_text(kind: pa.DataType) -> bool:
-    """Tell texts, of any size, from all else."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 class LongerTable(Exception):  # noqa: N818 (no error: a table may be long)
