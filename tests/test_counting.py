@@ -17,7 +17,7 @@ from sfumato import Account, DiffMulti, Schema, counting, memory_limit
 from sfumato.counting import Counting, least_memory
 from sfumato.counts.tally import CountEngine
 from sfumato.engines.duckdb_engine import duckdb_engine
-from sfumato.errors import MethodError, TableError
+from sfumato.errors import MethodError, SfumatoError, TableError
 from sfumato.io.streams import Table
 from sfumato.memory_limit import available, in_words, memory_of
 from sfumato.schema import Schema as Declared
@@ -222,3 +222,27 @@ def test_a_frame_of_a_session_that_is_gone_is_refused() -> None:
     with pytest.raises(TableError, match="session that runs") as told, spark_frame(Frame(), None):
         pass
     assert "CANARY" not in str(told.value)
+
+
+def ended(*_: Any, **__: Any) -> Any:
+    raise MemoryError(f"Unable to allocate an array with shape ({ROWS},)")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("numpy.concatenate", ended),
+        ("sfumato.counting.merged", ended),
+        ("sfumato.io.encode.encoder_of", lambda *_: ended),
+    ],
+    ids=["joining", "merging", "coding"],
+)
+def test_memory_that_ends_is_told_without_a_number_of_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[str, Any]
+) -> None:
+    """NumPy says how much it wanted, which is the number of rows."""
+    monkeypatch.setattr(*place)
+    with pytest.raises(SfumatoError, match="must fit in memory") as caught:
+        publish(tmp_path)
+    assert str(ROWS) not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -23,6 +23,7 @@ from sfumato.counts.tally import CountEngine, Domain
 from sfumato.engines.duckdb_engine import duckdb_engine
 from sfumato.engines.private_folder import private_folder
 from sfumato.errors import MethodError, TableError
+from sfumato.guard import guarded, too_large
 from sfumato.io.encode import Coded, code_type, encode, refuse_misfits
 from sfumato.io.frames import is_spark
 from sfumato.io.spark import spark_frame
@@ -113,7 +114,7 @@ class Counting:
                 "Allow more, or use --engine duckdb.",
             ) from None
         refuse_misfits(coded)
-        return memory_engine(coded, schema)
+        return guarded(lambda: memory_engine(coded, schema), too_large)
 
     @property
     def _allowed(self) -> int:

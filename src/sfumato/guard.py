@@ -26,9 +26,14 @@ def guarded(action: Callable[[], Found], failure: Callable[[BaseException], Sfum
     raise told
 
 
+def too_large(_: BaseException) -> TableError:
+    """Say that memory has come to its end; how much was wanted tells the number of rows."""
+    return TableError("the coded table must fit in memory, and does not", "Free some, or use --engine duckdb.")
+
+
 def unreadable(column: str) -> Callable[[BaseException], TableError]:
-    """Say of a column that it cannot be read, whatever happened."""
+    """Say of a column that it cannot be read, unless it was memory that failed."""
     told = TableError(
         f"column {column} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
     )
-    return lambda _: told
+    return lambda error: too_large(error) if isinstance(error, MemoryError) else told

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from sfumato.errors import TableError
-from sfumato.guard import Found, guarded
+from sfumato.guard import Found, guarded, too_large
 from sfumato.io import streams
 from sfumato.io.streams import Table
 
@@ -58,7 +58,7 @@ def table(what: object, source: str, inner: Mapping[str, str]) -> Table:
         list(inner),
         lambda columns: stream(what, source, columns, [inner[name] for name in columns]),
         f"(SELECT {named} FROM {source})",
-        lambda error: _failure(what, str(error)),
+        failure_of(what),
     )
 
 
@@ -82,7 +82,18 @@ def reader_of(relation: Any) -> pa.RecordBatchReader:
 
 def attempt(what: object, action: Callable[[], Found]) -> Found:
     """Do something with a file, or say in our words what went wrong."""
-    return guarded(action, lambda error: _failure(what, str(error)))
+    return guarded(action, failure_of(what))
+
+
+def failure_of(what: object) -> Callable[[BaseException], TableError]:
+    """Give what is said of a file that could not be read."""
+
+    def failure(error: BaseException) -> TableError:
+        if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
+            return too_large(error)
+        return _failure(what, str(error))
+
+    return failure
 
 
 def not_text(what: object, where: str = "") -> TableError:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sfumato.attributes import Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError, TableError
-from sfumato.guard import guarded, unreadable
+from sfumato.guard import guarded, too_large, unreadable
 from sfumato.io import values as reading
 from sfumato.io import wording
 from sfumato.io.streams import Table
@@ -85,7 +85,8 @@ def encode(table: Table, schema: Schema) -> Coded:
     columns = columns_to_read(table.columns, schema)
     pieces: dict[str, list[Codes]] = {name: [np.zeros(0, code_type(facts))] for name, facts in columns.items()}
     found = _read(table, schema, lambda name, codes: pieces[name].append(codes))
-    return replace(found, columns={name: np.concatenate(pieces.pop(name)) for name in columns})
+    joined = guarded(lambda: {name: np.concatenate(pieces.pop(name)) for name in columns}, too_large)
+    return replace(found, columns=joined)
 
 
 def survey(table: Table, schema: Schema) -> Coded:
