@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from contextlib import AbstractContextManager
@@ -228,17 +229,20 @@ def ended(*_: Any, **__: Any) -> Any:
     raise MemoryError(f"Unable to allocate an array with shape ({ROWS},)")
 
 
+CODING = importlib.import_module("sfumato.io.encode")
+
+
 @pytest.mark.parametrize(
     "place",
     [
-        ("numpy.concatenate", ended),
-        ("sfumato.counting.merged", ended),
-        ("sfumato.io.encode.encoder_of", lambda *_: ended),
+        (CODING, "np", types.SimpleNamespace(**vars(np) | {"concatenate": ended})),
+        (CODING, "encoder_of", lambda *_: ended),
+        (counting, "merged", ended),
     ],
-    ids=["joining", "merging", "coding"],
+    ids=["joining", "coding", "merging"],
 )
 def test_memory_that_ends_is_told_without_a_number_of_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str, Any]
 ) -> None:
     """NumPy says how much it wanted, which is the number of rows."""
     monkeypatch.setattr(*place)
