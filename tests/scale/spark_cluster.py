@@ -26,37 +26,37 @@ class Cluster:
     master: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]]
 
+    def processes_of_last(self) -> int:
+        """Count the processes of the worker that would be killed: itself and its executors."""
+        return sum(_group_of(entry) == self.workers[-1].pid for entry in Path("/proc").glob("[0-9]*"))
+
     def kill_a_worker(self) -> None:
         """End a worker, and the executors that it started, as a machine that loses its power ends."""
-        worker = self.workers.pop()
-        os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
+        _end(self.workers.pop())
 
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
     """Start a master and two workers; end all that is left of them."""
-    started: list[subprocess.Popen[bytes]] = []
+    command = ["org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
+    started = Cluster("", _started(folder, "master", command), [])
     try:
-        master, url = _started_master(folder)
-        started.append(master)
-        workers = [_started(folder, f"worker{number}", _worker(folder, number, url)) for number in range(2)]
-        started += workers
+        address = rf"Starting Spark master at (spark://{re.escape(LOOPBACK)}:[0-9]+)"
+        started.url = _awaited(folder / "master.log", address)[1]
+        for number in range(2):
+            started.workers.append(_started(folder, f"worker{number}", _worker(folder, number, started.url)))
         for number in range(2):
             _awaited(folder / f"worker{number}.log", "Successfully registered with master")
-        yield Cluster(url, master, list(workers))
+        yield started
     finally:
-        for process in reversed(started):
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        for process in (*started.workers, started.master):
+            _end(process)
 
 
-def _started_master(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
-    command = ["org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
-    process = _started(folder, "master", command)
-    found = _awaited(folder / "master.log", rf"Starting Spark master at (spark://{re.escape(LOOPBACK)}:[0-9]+)")
-    return process, found[1]
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its group. It has not been waited for, so that its number is still its own."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _worker(folder: Path, number: int, url: str) -> list[str]:
@@ -72,6 +72,14 @@ def _started(folder: Path, name: str, arguments: list[str]) -> subprocess.Popen[
         return subprocess.Popen(
             command, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True, cwd=folder
         )
+
+
+def _group_of(process: Path) -> int:
+    """Give the process group, which stands third after the name in parentheses."""
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[2])
+    except OSError:
+        return 0
 
 
 def _awaited(log: Path, pattern: str, seconds: float = 180) -> re.Match[str]:

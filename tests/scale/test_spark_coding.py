@@ -29,9 +29,11 @@ def test_spark_codes_as_memory_does(kind: str, more: dict[str, Any], tmp_path: A
         path = str(tmp_path / f"{written['files']}.parquet")
         pq.write_table(table, path)
         room = Room(session)
-        coding, view = keep_slots(room, session.read.parquet(path), schema)
-        found = session.sql(f"SELECT * FROM {view} ORDER BY c{len(schema.predictors) - 1}").toArrow()
-        room.leave()
+        try:
+            coding, view = keep_slots(room, session.read.parquet(path), schema)
+            found = room.session.sql(f"SELECT * FROM {view} ORDER BY c{len(schema.predictors) - 1}").toArrow()
+        finally:
+            room.leave()
         return slots_of(coding, {name: found[name].to_pylist() for name in found.column_names})
 
     @settings(max_examples=2, database=None)

@@ -52,13 +52,17 @@ def question_of(tally: Tally, rows: Rows, words: Dialect, located: Question | No
     `located` are the rows with the node of the tree on which each stands; without it places are regions of a grid.
     """
     inside = _by_region(tally.partition, rows) if located is None else _by_node(tally, rows, located)
+    return Question(words.melted(cells_of(tally), f"({inside.sql})", weighted=rows.weighted), inside.tables)
+
+
+def cells_of(tally: Tally) -> list[str]:
+    """Write the cells of a row that lies in a place: one of each attribute, or that of its class."""
     cells = [
         f"{start} + (place * {tally.leaves(attribute)} + c{attribute}) * {tally.classes} + k"
         for attribute, start in zip(tally.attributes, _starts(tally), strict=False)
     ]
     wide = "BIGINT" if _starts(tally)[-1] >= 2**31 else "INT"
-    cells = [f"CAST({cell} AS {wide})" for cell in cells or [f"place * {tally.classes} + k"]]
-    return Question(words.melted(cells, f"({inside.sql})", weighted=rows.weighted), inside.tables)
+    return [f"CAST({cell} AS {wide})" for cell in cells or [f"place * {tally.classes} + k"]]
 
 
 def counts_of(tally: Tally, cells: Integers, numbers: Integers) -> Counts:
@@ -120,7 +124,7 @@ def stepped(tree: Tree, known: int, steps: int, rows: Rows, stand: Question) -> 
     """Let rows step, so many times, from the nodes before a number to their children, where they have any."""
     if not steps:
         return stand
-    splits, ways = _splits(tree, known), _ways(tree, known)
+    splits, ways = splits_of(tree, known), ways_of(tree, known)
     along = np.unique(splits["attribute"]).tolist()
     code = "CASE s.attribute " + " ".join(f"WHEN {one} THEN CAST(c{one} AS INT)" for one in along) + " END"
     part = "CASE WHEN code >= border THEN 1 ELSE 0 END"
@@ -145,7 +149,7 @@ def _families(tree: Tree, known: int) -> tuple[Integers, Integers]:
     return known + first, np.diff(first, append=len(parents))
 
 
-def _splits(tree: Tree, known: int) -> Columns:
+def splits_of(tree: Tree, known: int) -> Columns:
     """Give for each split node the attribute that divides it, its first child, and the border if there is only one.
 
     Children of one family have numbers side by side. Where there are more than two, the way they divide their parent
@@ -163,7 +167,7 @@ def _splits(tree: Tree, known: int) -> Columns:
     }
 
 
-def _ways(tree: Tree, known: int) -> Columns:
+def ways_of(tree: Tree, known: int) -> Columns:
     """Give for each way to divide a range in more than two, leaf by leaf, which part it is in."""
     alike = _numbers_of_ways(tree, *_families(tree, known))
     columns: dict[str, list[NDArray[np.integer]]] = {"way": [], "leaf": [], "part": []}

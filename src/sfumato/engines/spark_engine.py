@@ -11,7 +11,6 @@ import contextlib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from pyspark.sql.functions import broadcast
 from sfumato.counts.tally import CountEngine, Counts, Tally
 from sfumato.engines.codes import Coding, Kind
 from sfumato.engines.coding import coding_of
-from sfumato.engines.dialect import SparkDialect
-from sfumato.engines.questions import Columns, Question, Rows, counts_of, question_of, standing, stepped
+from sfumato.engines.questions import Rows, counts_of
+from sfumato.engines.spark_questions import WORDS, grid_query, stepped, tree_query
 from sfumato.engines.table_coding import TableCoding
 from sfumato.errors import CountError, SfumatoError, TableError
 from sfumato.guard import guarded, unreadable
@@ -32,9 +31,14 @@ from sfumato.io.encode import columns_to_read
 from sfumato.schema import Predictor, Schema
 from sfumato.tree import Stage, Tree
 
-WORDS = SparkDialect()
+STEPS = 4
+"""So many levels of a tree are walked in a query; rows that are further behind are kept anew, with their node."""
 WORTH_MERGING = 2
 """Rows that are alike become one, with a weight, if there are so many times fewer different ones."""
+
+PARTS = "spark.sql.shuffle.partitions"
+COUNTING = {"spark.sql.adaptive.enabled": "false", "spark.sql.maxPlanStringLength": "10000"}
+"""Plans that adapt run every stage as a job of its own; and what Spark remembers of a plan has all constants in it."""
 
 _KINDS = {
     "string": Kind.TEXT,
@@ -61,7 +65,7 @@ _KINDS = {
 @contextmanager
 def spark_engine(dataframe: DataFrame, schema: Schema) -> Iterator[CountEngine]:
     """Code a data frame and give an engine that counts it; when the block ends, nothing of either stays cached."""
-    room = Room(dataframe.sparkSession)
+    room = guarded(lambda: Room(dataframe.sparkSession), _unread)
     try:
         rows = guarded(lambda: _coded(room, dataframe, schema), _unread)
         yield SparkEngine(room, rows)
@@ -70,28 +74,39 @@ def spark_engine(dataframe: DataFrame, schema: Schema) -> Iterator[CountEngine]:
 
 
 class Room:
-    """The views and cached frames of one engine in a session that others use, too."""
+    """The views and cached frames of one engine, in a session of its own beside the user's.
+
+    Both are of one cluster. Here names and settings are ours: the user's stay as they are.
+    """
 
     def __init__(self, session: SparkSession) -> None:
-        self.session = session
+        self.session = session.newSession()
+        self._given = session
         self._prefix = f"sfumato_{uuid.uuid4().hex[:12]}_"
-        self._views: set[str] = set()
         self._kept: dict[str, DataFrame] = {}
+        _set(self.session, session.conf.getAll)
 
     def called(self, name: str) -> str:
         """Give the name of a view in the session."""
         return self._prefix + name
 
     def view(self, name: str, frame: DataFrame) -> str:
-        """Give a frame a name; what had it before is no longer called so."""
+        """Give a frame of this session a name, which nothing has had. It goes with the session.
+
+        To drop it, or to name something else so, would uncache whatever has the same plan: a frame of the user's.
+        """
         view = self.called(name)
         frame.createOrReplaceTempView(view)
-        self._views.add(view)
         return view
 
+    def adopted(self, frame: DataFrame) -> DataFrame:
+        """Give a frame of the user's session as one of this."""
+        datasets: Any = self.session._jvm.org.apache.spark.sql.classic.Dataset
+        return DataFrame(datasets.ofRows(self.session._jsparkSession, frame._jdf.logicalPlan()), self.session)
+
     def table(self, name: str, table: Any) -> str:
-        """Bring a small table to every executor."""
-        return self.view(name, broadcast(self.session.createDataFrame(table)))
+        """Bring a small table to every executor; it is made where the user is active, who stays so."""
+        return self.view(name, broadcast(self.adopted(self._given.createDataFrame(table))))
 
     def keep(self, name: str, frame: DataFrame) -> str:
         """Cache a frame when it is first read."""
@@ -103,13 +118,24 @@ class Room:
         if name in self._kept:
             self._kept.pop(name).unpersist()
 
+    def count_alone(self) -> None:
+        """Plan from now on for answers of thousands of cells, which a few parts add up in the job that lists them."""
+        parts = min(int(self.session.conf.get(PARTS)), self.session.sparkContext.defaultParallelism)
+        _set(self.session, COUNTING | {PARTS: str(parts)})
+
     def leave(self) -> None:
         """Let everything go; a session that is gone has let go already."""
         with contextlib.suppress(Exception):
             for name in list(self._kept):
                 self.drop(name)
-            for view in self._views:
-                self.session.catalog.dropTempView(view)
+
+
+def _set(session: SparkSession, settings: dict[str, str]) -> None:
+    """Set what is otherwise and can be set."""
+    before = session.conf.getAll
+    for name, value in settings.items():
+        if before.get(name) != value and session.conf.isModifiable(name):
+            session.conf.set(name, value)
 
 
 class SparkEngine:
@@ -122,47 +148,52 @@ class SparkEngine:
         self._moved: tuple[Stage, str] | None = None
         """the moment of a tree at which rows remember their node, and what those rows are called"""
         self._moves = 0
+        room.count_alone()
 
     def __repr__(self) -> str:
         """Say nothing that was seen."""
         return "SparkEngine(...)"
 
     def tally(self, tally: Tally) -> Counts:
-        """Count places and breakdowns in one scan and one aggregation."""
+        """Count places and breakdowns in one job: one scan and one aggregation."""
         return guarded(lambda: self._counted(tally), _uncounted)
 
     def _counted(self, tally: Tally) -> Counts:
         before = self._moved
-        located = self._located(tally.partition) if isinstance(tally.partition, Tree) else None
-        found = self._asked(question_of(tally, self._rows, WORDS, located)).toArrow()
+        if isinstance(tally.partition, Tree):
+            query = tree_query(tally, self._rows, self._located(tally.partition))
+        else:
+            query = grid_query(tally, self._rows)
+        found = self._room.session.sql(query).toArrow()
         if before is not None and before is not self._moved:
             self._room.drop(before[1])
         return counts_of(tally, _numbers(found["cell"]), _numbers(found["n"]))
 
-    def _located(self, tree: Tree) -> Question:
-        """Give the rows with their nodes, which are kept for the tree that grows from this one.
+    def _located(self, tree: Tree) -> str:
+        """Ask for the rows with their nodes. Those that would have far to go are kept where they come to stand.
 
-        Nothing runs yet: the rows move when they are first counted.
+        Nothing runs yet: the rows move when they are first counted. A tree that has not grown from the one that they
+        know is walked from its root.
         """
+        table, node, known, steps = self._rows.table, "0 AS node", 1, int(tree.depths.max())
         if self._moved is not None and tree.refines(self._moved[0]):
+            table, node = self._room.called(self._moved[1]), "node"
             known, steps = self._moved[0].nodes, len(tree.stages_since(self._moved[0]))
-            stand = standing(replace(self._rows, table=self._room.called(self._moved[1])), located=True)
-        else:
-            known, steps = 1, int(tree.depths.max())
-            stand = standing(self._rows, located=False)
-        if not steps:
-            return stand
+        listed = ", ".join(self._rows.columns)
+        stand = f"SELECT {listed}, {node} FROM {table}"
+        if steps <= STEPS:
+            return stepped(tree, known, steps, self._rows, stand)
         self._moves += 1
         name = f"moved{self._moves}"
-        moved = _with_short_plan(self._asked(stepped(tree, known, steps, self._rows, stand)))
-        view = self._room.keep(name, moved)
+        for done in range(0, steps - STEPS - 1, STEPS + 1):
+            walked = self._walked(tree, known, STEPS + 1, stand)
+            stand = f"SELECT {listed}, node FROM {self._room.view(f'{name}_{done}', walked)}"
+        view = self._room.keep(name, self._walked(tree, known, (steps - 1) % (STEPS + 1) + 1, stand))
         self._moved = (tree.stage, name)
-        return standing(replace(self._rows, table=view), located=True)
+        return f"SELECT {listed}, node FROM {view}"
 
-    def _asked(self, asked: Question) -> DataFrame:
-        """Give the answer to a question, which is not yet asked."""
-        names = {name: self._room.table(name, _arrow(columns)) for name, columns in asked.tables.items()}
-        return self._room.session.sql(asked.sql.format(**names))
+    def _walked(self, tree: Tree, known: int, steps: int, stand: str) -> DataFrame:
+        return _with_short_plan(self._room.session.sql(stepped(tree, known, steps, self._rows, stand)))
 
 
 def _coded(room: Room, dataframe: DataFrame, schema: Schema) -> Rows:
@@ -189,7 +220,7 @@ def keep_slots(room: Room, dataframe: DataFrame, schema: Schema) -> tuple[TableC
         one.alias: room.table(one.alias, pa.table({"key": one.keys, "slot": pa.array(one.slots, pa.int32())}))
         for one in coding.dictionaries
     }
-    source = room.view("source", dataframe)
+    source = room.view("source", room.adopted(dataframe))
     return coding, room.keep("coded", room.session.sql(coding.query(source, WORDS, names)))
 
 
@@ -219,10 +250,6 @@ def _with_short_plan(frame: DataFrame) -> DataFrame:
         return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, frame._jdf.schema(), False), session)
     except Exception:  # whatever Py4J raises for a word that is not there
         return frame
-
-
-def _arrow(columns: Columns) -> Any:
-    return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
 def _numbers(column: Any) -> Any:

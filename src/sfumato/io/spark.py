@@ -5,6 +5,9 @@ Spark is loaded only when it is asked for. What it says when something fails hol
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +22,12 @@ from sfumato.io.parts import columns_of, parquet_files
 LOCAL = "local[*]"
 LOCAL_PARTS = "8"
 """On one machine, Spark's own two hundred parts for every grouping cost more than the counting."""
+STANDALONE = "spark://"
+MASTERS = ("local", STANDALONE, "yarn", "k8s://")
+ANSWER_SECONDS = 10
+PARTS = "spark.sql.shuffle.partitions"
+QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+"""Whatever Spark would log of a failure, it quotes values; and its pages are open to the whole network."""
 PATTERN_MARKS = "*?[]{}\\"
 
 
@@ -32,7 +41,7 @@ def spark_frame(source: Any, master: str | None) -> Iterator[Any]:
     files = _files(source)
     sessions = _spark()
     before = guarded(sessions.getActiveSession, _unstarted)
-    session = guarded(lambda: _begun(sessions, master), _unstarted)
+    session = before or guarded(lambda: _begun(sessions, master), _unstarted)
     try:
         yield guarded(lambda: session.read.parquet(*map(str, files)), _unread)
     finally:
@@ -66,12 +75,46 @@ def _spark() -> Any:
 
 
 def _begun(sessions: Any, master: str | None) -> Any:
-    """Begin a session, or give the one that there is."""
+    """Begin a session."""
+    if _has_no_java():
+        raise _unstarted(FileNotFoundError())
     master = master or LOCAL
-    builder = sessions.builder.appName("sfumato").config("spark.ui.enabled", "false").master(master)
-    if master.startswith("local"):
-        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_PARTS)
+    _refuse_silent(master)
+    builder = sessions.builder.appName("sfumato").master(master)
+    for name, value in (QUIET | ({PARTS: LOCAL_PARTS} if master.startswith("local") else {})).items():
+        builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _has_no_java() -> bool:
+    """Tell whether Spark would look for Java in vain, which it tells in many lines; one's own Spark may know better."""
+    if any(name in os.environ for name in ("SPARK_HOME", "SPARK_CONF_DIR")):
+        return False
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(str(Path(home, "bin", "java")) if home else "java") is None
+
+
+def _refuse_silent(master: str) -> None:
+    """Refuse what names no cluster, and one of which no machine answers: Spark would try for minutes."""
+    if not master.startswith(MASTERS):
+        raise TableError(
+            f"master ({master[:200]}) must begin with one of {', '.join(MASTERS)}",
+            "Give the URL of a cluster, or local[*] for this machine.",
+        )
+    hosts = [host.rpartition(":") for host in master.removeprefix(STANDALONE).split(",")]
+    if master.startswith(STANDALONE) and not any(_answers(name, port) for name, _, port in hosts):
+        raise TableError(
+            f"master ({master[:200]}) must be a cluster that answers, and does not",
+            "Start it, or give another --master.",
+        )
+
+
+def _answers(host: str, port: str) -> bool:
+    try:
+        socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _refuse_gone(frame: Any) -> None:
