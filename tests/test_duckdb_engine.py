@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,12 +16,9 @@ import pytest
 from sfumato import Schema, datasets
 from sfumato.counting import Counting
 from sfumato.counts.tally import CountEngine, Tally
-from sfumato.engines.dialect import DuckDBDialect, SparkDialect
 from sfumato.engines.private_folder import LOCK, PREFIX, sweep
-from sfumato.engines.questions import Question, Rows, question_of, standing, stepped
 from sfumato.errors import TableError
 from sfumato.partition import Grid
-from sfumato.tree import Tree
 
 CANARY = "KANARIENVOGEL"
 SCHEMA = Schema.parse({"attributes": {"x": {"kind": "categorical", "taxonomy": ["a", "b"]}}})
@@ -114,33 +110,6 @@ def test_what_streams_is_read_once_and_counted(tmp_path: Path) -> None:
         for source in sources:
             with opened(source, tmp_path) as engine:
                 assert engine.tally(TALLY).by_leaf[0].counts.tolist() == [[1], [2]]
-
-
-def grown(levels: int) -> Tree:
-    """Halve every leaf, level by level, along one attribute of many leaves."""
-    tree = Tree.whole((1 << 14, 3))
-    for _ in range(levels):
-        leaves = tree.leaves
-        boxes = tree.boxes[leaves, 0]
-        borders = np.stack([boxes[:, 0], boxes.mean(axis=1).astype(np.int64), boxes[:, 1]], axis=1).ravel()
-        tree = tree.refine(leaves, np.zeros(len(leaves), int), borders, np.arange(len(leaves) + 1) * 3)
-    return tree
-
-
-@pytest.mark.parametrize("words", [DuckDBDialect(), SparkDialect()])
-def test_a_round_is_one_scan_whose_query_does_not_grow_with_the_regions(words: DuckDBDialect | SparkDialect) -> None:
-    rows = Rows("coded", 2, weighted=False)
-
-    def asked(tree: Tree) -> Question:
-        before = len(tree) - 2 * (tree.regions // 2)
-        located = stepped(tree, before, 1, rows, standing(rows, located=True))
-        return question_of(Tally(tree, 2, (0, 1)), rows, words, located)
-
-    small, large = asked(grown(1)), asked(grown(12))
-    assert len(large.sql) < len(small.sql) + 50
-    assert large.sql.count("FROM coded") == 1
-    assert large.sql.count("GROUP BY") == 1
-    assert len(large.tables["splits"]["parent"]) == 2048
 
 
 def test_the_source_is_scanned_once(tmp_path: Path) -> None:

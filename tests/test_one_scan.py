@@ -14,6 +14,7 @@ import pytest
 from sfumato import Schema
 from sfumato.counts.tally import Tally
 from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato.io import open_table
 from sfumato.partition import Grid
 from sfumato.tree import Partition, Tree
 
@@ -82,7 +83,7 @@ def plans_of(asked: Tally, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Cou
         return watched[-1]
 
     monkeypatch.setattr(module, "_connected", watching)
-    with duckdb_engine(random_table(5000), SCHEMA, folder=folder) as engine:
+    with duckdb_engine(open_table(random_table(5000)), SCHEMA, memory=10**9, home=folder) as engine:
         watched[0].plans.clear()
         assert engine.tally(asked).by_place.sum() == 5000
     return sum(watched[0].plans, Counter())

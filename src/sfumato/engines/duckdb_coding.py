@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sfumato.engines.codes import Coding, Kind
 from sfumato.engines.coding import coding_of
-from sfumato.engines.dialect import DuckDBDialect
+from sfumato.engines.duckdb_questions import WORDS
 from sfumato.engines.slotting import noting, slot_reader, slotting_of
 from sfumato.engines.table_coding import TableCoding
 from sfumato.errors import SfumatoError
@@ -19,7 +19,6 @@ from sfumato.io.encode import columns_to_read
 from sfumato.io.streams import Table
 from sfumato.schema import Predictor, Schema
 
-WORDS = DuckDBDialect()
 CODED = "coded"
 STREAM = "stream"
 

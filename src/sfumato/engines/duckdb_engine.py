@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from sfumato.counts.streamed import Batch, Standing, StreamedRows
 from sfumato.counts.tally import CountEngine, Counts, Tally
-from sfumato.engines.duckdb_coding import CODED, WORDS, create, write_slots
+from sfumato.engines.duckdb_coding import CODED, create, write_slots
+from sfumato.engines.duckdb_questions import Question, question_of
 from sfumato.engines.node_file import NodeFile
-from sfumato.engines.questions import Question, Rows, counts_of, question_of
+from sfumato.engines.questions import Rows, counts_of
 from sfumato.errors import CountError, SfumatoError, TableError
 from sfumato.guard import guarded
 from sfumato.io.duck import reader_of
@@ -71,7 +72,7 @@ class DuckDBEngine:
         return guarded(lambda: count(tally), _uncounted)
 
     def _grouped(self, tally: Tally) -> Counts:
-        asked = question_of(tally, self._rows, WORDS, None)
+        asked = question_of(tally, self._rows)
         with _small_tables(self._connection, asked) as sql:
             found = self._connection.execute(sql).fetchnumpy()
         return counts_of(tally, np.asarray(found["cell"], np.int64), np.asarray(found["n"], np.int64))

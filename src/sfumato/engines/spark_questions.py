@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from sfumato.counts.tally import Tally
 from sfumato.engines.dialect import SparkDialect
-from sfumato.engines.questions import Rows, cells_of, splits_of, ways_of
+from sfumato.engines.questions import Rows, cells_of
+from sfumato.engines.steps import splits_of, ways_of
 from sfumato.partition import Grid
 from sfumato.tree import NONE, Tree
 
