@@ -171,40 +171,13 @@ def test_spark_that_cannot_be_had_is_refused(tmp_path: Path, monkeypatch: pytest
     pq.write_table(PEOPLE, tmp_path / "people.parquet")
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(TableError, match="must find PySpark"), spark_frame(tmp_path / "people.parquet", None):
+    with pytest.raises(TableError, match="must find PySpark"), spark_frame(tmp_path / "people.parquet", None, tmp_path):
         pass
     for source in (tmp_path / "people.csv", "people.duckdb::people", PEOPLE):
-        with pytest.raises(TableError, match="Spark frame or Parquet files"), spark_frame(source, None):
+        with pytest.raises(TableError, match="Spark frame or Parquet files"), spark_frame(source, None, tmp_path):
             pass
-    with pytest.raises(TableError, match="must exist"), spark_frame(tmp_path / "none.parquet", None):
+    with pytest.raises(TableError, match="must exist"), spark_frame(tmp_path / "none.parquet", None, tmp_path):
         pass
-
-
-class Sessions:
-    """A Spark that cannot start, as when there is no Java."""
-
-    @property
-    def builder(self) -> Sessions:
-        raise RuntimeError("CANARY: [JAVA_GATEWAY_EXITED]")
-
-    def getActiveSession(self) -> None:  # noqa: N802
-        return None
-
-
-def test_spark_without_java_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow.parquet as pq
-
-    from sfumato.io.spark import spark_frame
-
-    pq.write_table(PEOPLE, tmp_path / "people.parquet")
-    module = types.ModuleType("pyspark.sql")
-    module.SparkSession = Sessions()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyspark", types.ModuleType("pyspark"))
-    monkeypatch.setitem(sys.modules, "pyspark.sql", module)
-    with pytest.raises(TableError, match="Spark must start") as told, spark_frame(tmp_path / "people.parquet", None):
-        pass
-    assert "CANARY" not in str(told.value)
-    assert told.value.__context__ is None
 
 
 def test_a_frame_of_a_session_that_is_gone_is_refused() -> None:
@@ -220,7 +193,7 @@ def test_a_frame_of_a_session_that_is_gone_is_refused() -> None:
             raise ConnectionError("CANARY")
 
     Frame.__module__ = "pyspark.sql.dataframe"
-    with pytest.raises(TableError, match="session that runs") as told, spark_frame(Frame(), None):
+    with pytest.raises(TableError, match="session that runs") as told, spark_frame(Frame(), None, Path()):
         pass
     assert "CANARY" not in str(told.value)
 

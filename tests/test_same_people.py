@@ -143,7 +143,7 @@ def test_spark_takes_no_file_name_for_a_pattern(tmp_path: Path) -> None:
     for name in ("a*.parquet", "ab.parquet"):
         pq.write_table(PEOPLE, tmp_path / name)
     assert rows(tmp_path) == 6
-    with pytest.raises(TableError, match="takes for patterns"), spark_frame(tmp_path, None):
+    with pytest.raises(TableError, match="takes for patterns"), spark_frame(tmp_path, None, tmp_path):
         pass
 
 

@@ -84,22 +84,19 @@ class Counting:
 
         The folder for rows beyond memory is there before it is known whether there are any.
         """
-        if self.engine == "spark" or (self.engine == "auto" and is_spark(source)):
-            with self._spark(source, schema) as engine:
-                yield engine
-            return
-        with self._home() as home:
-            table = open_table(source)
-            counted = None if self.engine == "duckdb" else self._in_memory(table, schema)
-            if counted is not None:
-                yield counted
-                return
-            with duckdb_engine(table, schema, memory=self._allowed, home=home) as engine:
-                yield engine
+        with self._home() as home, self._engine(source, schema, home) as engine:
+            yield engine
 
     def _home(self) -> AbstractContextManager[Path]:
         alone = self.engine == "memory"
         return nullcontext(Path()) if alone else private_folder(self.scratch or Path(tempfile.gettempdir()))
+
+    def _engine(self, source: Any, schema: Schema, home: Path) -> AbstractContextManager[CountEngine]:
+        if self.engine == "spark" or (self.engine == "auto" and is_spark(source)):
+            return self._spark(source, schema, home)
+        table = open_table(source)
+        engine = None if self.engine == "duckdb" else self._in_memory(table, schema)
+        return duckdb_engine(table, schema, memory=self._allowed, home=home) if engine is None else nullcontext(engine)
 
     def _in_memory(self, table: Table, schema: Schema) -> CountEngine | None:
         """Code a table in memory; give nothing if another engine should."""
@@ -126,8 +123,8 @@ class Counting:
         return max(self._allowed - least_memory(schema), 0) // (sum(sizes) + max(sizes) + NODE_BYTES + 1)
 
     @contextmanager
-    def _spark(self, source: Any, schema: Schema) -> Iterator[CountEngine]:
-        with spark_frame(source, self.master) as frame:
+    def _spark(self, source: Any, schema: Schema, home: Path) -> Iterator[CountEngine]:
+        with spark_frame(source, self.master, home) as frame:
             from sfumato.engines.spark_engine import spark_engine
 
             with spark_engine(frame, schema) as counted:

@@ -40,6 +40,9 @@ PARTS = "spark.sql.shuffle.partitions"
 COUNTING = {"spark.sql.adaptive.enabled": "false", "spark.sql.maxPlanStringLength": "10000"}
 """Plans that adapt run every stage as a job of its own; and what Spark remembers of a plan has all constants in it."""
 
+SPELLING = {"spark.sql.parser.escapedStringLiterals": "false"}
+"""A backslash in our queries escapes what follows."""
+
 _KINDS = {
     "string": Kind.TEXT,
     "char": Kind.TEXT,
@@ -84,7 +87,7 @@ class Room:
         self._given = session
         self._prefix = f"sfumato_{uuid.uuid4().hex[:12]}_"
         self._kept: dict[str, DataFrame] = {}
-        _set(self.session, session.conf.getAll)
+        _set(self.session, session.conf.getAll | SPELLING)
 
     def called(self, name: str) -> str:
         """Give the name of a view in the session."""
@@ -125,8 +128,8 @@ class Room:
 
     def leave(self) -> None:
         """Let everything go; a session that is gone has let go already."""
-        with contextlib.suppress(Exception):
-            for name in list(self._kept):
+        for name in list(self._kept):
+            with contextlib.suppress(Exception):
                 self.drop(name)
 
 

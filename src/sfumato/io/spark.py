@@ -1,15 +1,9 @@
-"""A Spark frame to count where it lies: the user's own, or one on Parquet files that the cluster can read.
-
-Spark is loaded only when it is asked for. What it says when something fails holds paths and rows, and is not repeated.
-"""
+"""A Spark frame to count where it lies: the user's own, or one on Parquet files that the cluster can read."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +12,29 @@ from sfumato.guard import guarded
 from sfumato.io.databases import is_database
 from sfumato.io.frames import is_spark
 from sfumato.io.parts import columns_of, parquet_files
+from sfumato.io.spark_session import spark_session
+from sfumato.io.streams import refuse_repeated
 
-LOCAL = "local[*]"
-LOCAL_PARTS = "8"
-"""On one machine, Spark's own two hundred parts for every grouping cost more than the counting."""
-STANDALONE = "spark://"
-MASTERS = ("local", STANDALONE, "yarn", "k8s://")
-ANSWER_SECONDS = 10
-PARTS = "spark.sql.shuffle.partitions"
-QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
-"""Whatever Spark would log of a failure, it quotes values; and its pages are open to the whole network."""
 PATTERN_MARKS = "*?[]{}\\"
+HIDDEN = (".", "_")
+"""Files whose names begin so are none to Spark."""
+QUOTING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of PySpark's that repeat the values in Spark's messages."""
 
 
 @contextmanager
-def spark_frame(source: Any, master: str | None) -> Iterator[Any]:
-    """Give a frame for as long as it is needed; a session that was begun for it ends with it."""
-    if is_spark(source):
-        _refuse_gone(source)
-        yield source
-        return
-    files = _files(source)
-    sessions = _spark()
-    before = guarded(sessions.getActiveSession, _unstarted)
-    session = before or guarded(lambda: _begun(sessions, master), _unstarted)
-    try:
-        yield guarded(lambda: session.read.parquet(*map(str, files)), _unread)
-    finally:
-        if before is None:
-            with suppress(Exception):  # a session that is gone needs no end
-                session.stop()
+def spark_frame(source: Any, master: str | None, home: Path) -> Iterator[Any]:
+    """Give a frame for as long as it is needed; a session that was begun for it ends with it, and keeps what it writes
+    in `home`. Meanwhile PySpark quotes no values.
+    """
+    with _without_quotes():
+        if is_spark(source):
+            yield _fit(source)
+            return
+        files = list(map(str, _files(source)))
+        with spark_session(master, home) as session:
+            read = session.read.option("recursiveFileLookup", "true")
+            yield _fit(guarded(lambda: read.parquet(*files), _unread))
 
 
 def _files(source: Any) -> list[Path]:
@@ -62,75 +49,50 @@ def _files(source: Any) -> list[Path]:
             f"names of files for Spark must have none of {PATTERN_MARKS}, which it takes for patterns",
             "Rename them, or use another engine.",
         )
+    if any(file.name.startswith(HIDDEN) for file in files):
+        raise TableError(
+            "names of files for Spark must not begin with a dot or an underscore: it does not see such files",
+            "Rename them, or use another engine.",
+        )
     return files
 
 
-def _spark() -> Any:
-    """Load Spark's sessions, if it is installed."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise TableError("engine spark must find PySpark, and does not", "Install pyspark.") from None
-    return SparkSession
-
-
-def _begun(sessions: Any, master: str | None) -> Any:
-    """Begin a session."""
-    if _has_no_java():
-        raise _unstarted(FileNotFoundError())
-    master = master or LOCAL
-    _refuse_silent(master)
-    builder = sessions.builder.appName("sfumato").master(master)
-    for name, value in (QUIET | ({PARTS: LOCAL_PARTS} if master.startswith("local") else {})).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _has_no_java() -> bool:
-    """Tell whether Spark would look for Java in vain, which it tells in many lines; one's own Spark may know better."""
-    if any(name in os.environ for name in ("SPARK_HOME", "SPARK_CONF_DIR")):
-        return False
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(str(Path(home, "bin", "java")) if home else "java") is None
-
-
-def _refuse_silent(master: str) -> None:
-    """Refuse what names no cluster, and one of which no machine answers: Spark would try for minutes."""
-    if not master.startswith(MASTERS):
-        raise TableError(
-            f"master ({master[:200]}) must begin with one of {', '.join(MASTERS)}",
-            "Give the URL of a cluster, or local[*] for this machine.",
-        )
-    hosts = [host.rpartition(":") for host in master.removeprefix(STANDALONE).split(",")]
-    if master.startswith(STANDALONE) and not any(_answers(name, port) for name, _, port in hosts):
-        raise TableError(
-            f"master ({master[:200]}) must be a cluster that answers, and does not",
-            "Start it, or give another --master.",
-        )
-
-
-def _answers(host: str, port: str) -> bool:
-    try:
-        socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _refuse_gone(frame: Any) -> None:
-    """Refuse a frame whose session has ended; only work tells."""
+def _fit(frame: Any) -> Any:
+    """Refuse a frame that cannot be computed again to the same rows, should a worker be lost, or whose columns Spark
+    confuses: it does not see case.
+    """
     guarded(lambda: frame.sparkSession.range(1).count(), _gone)
+    if not hasattr(frame, "_jdf"):
+        raise TableError("a Spark frame must be of a classic session, not of Spark Connect", "Use a classic one.")
+    refuse_repeated([name.lower() for name in frame.columns])
+    if not guarded(lambda: frame._jdf.queryExecution().analyzed().deterministic(), _gone):
+        raise TableError(
+            "a Spark frame must give the same rows whenever it is computed, and this one may not",
+            "Leave chance out of it, such as rand() or uuid(), or write it to a table first.",
+        )
+    return frame
+
+
+@contextmanager
+def _without_quotes() -> Iterator[None]:
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        yield
+        return
+    loggers = [PySparkLogger.getLogger(name) for name in QUOTING]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _gone(_: BaseException) -> TableError:
     return TableError("a Spark frame must belong to a session that runs, and does not", "Begin one and read it again.")
-
-
-def _unstarted(_: BaseException) -> TableError:
-    return TableError(
-        "Spark must start, and does not",
-        "Install Java 17 or later and set JAVA_HOME, and check that --master names a cluster that runs.",
-    )
 
 
 def _unread(_: BaseException) -> TableError:
