@@ -101,7 +101,7 @@ MAY_IMPORT = {
 }
 ONLY_HERE = {
     "duckdb": ("io.duck", "io.databases", "engines", "release.sql"),
-    "pyspark": ("io.spark", "engines"),
+    "pyspark": ("io.spark", "io.spark_session", "engines"),
     "sqlite3": ("privacy.ledger",),
     "sklearn": ("evaluate",),
     "click": ("cli",),
