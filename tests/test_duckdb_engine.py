@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,8 +19,10 @@ from sfumato import Schema, datasets
 from sfumato.counting import Counting
 from sfumato.counts.tally import CountEngine, Tally
 from sfumato.engines.private_folder import LOCK, PREFIX, sweep
-from sfumato.errors import TableError
+from sfumato.errors import CountError, TableError
+from sfumato.guard import guarded
 from sfumato.partition import Grid
+from sfumato.tree import Tree
 
 CANARY = "KANARIENVOGEL"
 SCHEMA = Schema.parse({"attributes": {"x": {"kind": "categorical", "taxonomy": ["a", "b"]}}})
@@ -71,13 +75,51 @@ def test_what_others_left_is_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["file/below", "x" * 300, "a\0b"])
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
-    with (
-        pytest.raises(TableError, match="must be writable"),
-        opened(pa.table({"x": ["a"]}), tmp_path / "file" / "below"),
-    ):
+    with pytest.raises(TableError, match="must be writable"), opened(pa.table({"x": ["a"]}), tmp_path / name):
         pass
+
+
+def test_a_folder_that_had_to_be_made_goes_with_the_rows(tmp_path: Path) -> None:
+    with opened(pa.table({"x": ["a"]}), tmp_path / "new" / "newer"):
+        assert (tmp_path / "new" / "newer").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_removed_stays_locked_for_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", lambda *_, **__: None)
+        with opened(pa.table({"x": ["a"]}), tmp_path):
+            pass
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scan_that_ends_early_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sfumato.engines import duckdb_engine as module
+
+    with opened(pa.table({"x": ["a", "b"]}), tmp_path) as engine:
+        monkeypatch.setattr(module, "reader_of", lambda _: iter(()))
+        with pytest.raises(CountError, match="must have an answer"):
+            engine.tally(Tally(Tree.whole((2,)), 1, (0,)))
+
+
+def test_an_interrupt_stays_one() -> None:
+    """DuckDB makes an error of it, which is no fault of the table."""
+    with duckdb.connect() as connection:
+        threading.Timer(0.3, connection.interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            guarded(lambda: connection.execute("SELECT count(*) FROM range(1000000) a, range(1000000) b"), _never)
+    for told in (RuntimeError("Query interrupted"), OSError("INTERRUPT Error: Interrupted!")):
+        with pytest.raises(KeyboardInterrupt):
+            guarded(lambda told=told: _never(told), _never)
+
+
+def _never(error: BaseException) -> TableError:
+    raise error
 
 
 def test_truncated_parquet_is_told_without_a_value(tmp_path: Path) -> None:
@@ -97,7 +139,6 @@ def test_absent_columns_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_streams_is_read_once_and_counted(tmp_path: Path) -> None:
-    import duckdb
     import polars as pl
 
     with duckdb.connect() as other:

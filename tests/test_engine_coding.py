@@ -308,6 +308,9 @@ ODD: dict[str, Any] = {
     "beyond": pa.array([2**64 - 1, 10**19, 2**63, 2**63 - 1, 5], pa.uint64()),
     "before 1970": pa.array([-1, 0, 1], pa.timestamp("ns")),
     "in Tokyo": pa.array([20 * 3600, 0, None], pa.timestamp("s", "Asia/Tokyo")),
+    "odd clocks": pa.array(
+        ["2000-12-13T12:30 Z", "1994-03-01T12:30:15.+01", "2000-12-13T12:30Z", "2000-12-13 1230+0130"]
+    ),
     "endless": pa.array([2**31 - 1, 1 - 2**31, 0], pa.int32()).cast(pa.date32()),
     "latin": pa.array([b"1", b"\xe9", b"0"]).cast(pa.string(), safe=False),
 }

@@ -22,8 +22,13 @@ def guarded(action: Callable[[], Found], failure: Callable[[BaseException], Sfum
     except (SfumatoError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # some libraries' errors, such as a panic in compiled code, are no Exception
-        told = failure(error)
+        told = KeyboardInterrupt() if _is_interrupt(error) else failure(error)
     raise told
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Tell what DuckDB makes of an interrupt that comes while it works."""
+    return any(mark in str(error) for mark in ("Query interrupted", "INTERRUPT Error"))
 
 
 def too_large(_: BaseException) -> TableError:

@@ -247,9 +247,10 @@ class Tree:
 
     def _children(self, known: int) -> Children:
         """Give the nodes from a number on in an order in which a child is found by its parent and a code."""
-        if known not in self._children_since:
-            self._children_since[known] = Children.of(self.parents, self.lows, self.highs, known)
-        return self._children_since[known]
+        found = self._children_since.get(known)
+        if found is None:
+            found = self._children_since[known] = Children.of(self.parents, self.lows, self.highs, known)
+        return found
 
     @cached_property
     def _children_since(self) -> dict[int, Children]:

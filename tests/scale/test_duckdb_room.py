@@ -29,7 +29,7 @@ def test_rows_without_room_are_told_before_anything_is_spent(table: Path, tmp_pa
         limit = 20_000_000 if how == "no file beyond 20 MB" else None
         told = published(table, "--memory", "400MB", "--scratch", str(scratch), largest_file=limit)
         assert (told.returncode, told.stdout, told.stderr) == (2, "", NO_ROOM)
-        assert list(scratch.iterdir()) == []
+        assert not scratch.exists() or list(scratch.iterdir()) == []
     assert spent(table) == []
     assert not (table.parent / "out").exists()
 

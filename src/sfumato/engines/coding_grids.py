@@ -12,10 +12,6 @@ from sfumato.io import wording
 from sfumato.io.encode import TOLERANCE, CellFinder
 
 INFINITE = "^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
-DAY = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-CLOCK = "([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([0-5][0-9]([.,][0-9]+)?)?)?"
-ZONE = "(Z|[+-]([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([0-5][0-9]([.,][0-9]+)?)?)?)?"
-MOMENT = f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}{ZONE}$"
 
 
 class _Grid:
@@ -140,7 +136,7 @@ class DayCoding(_Grid):
     def _of_texts(self) -> Coding:
         text, day, words = self.read, f"v{self.at}", self.words
         plain = stripped(self.column, words)
-        shaped = f"({words.matches(plain, DAY)} OR {words.matches(plain, MOMENT)})"
+        shaped = words.matches(plain, f"^{reading.MOMENT}$")
         date = f"TRY_CAST(substr({plain}, 1, 10) AS DATE)"
         value = f"CASE WHEN {shaped} AND substr({plain}, 1, 4) <> '0000' THEN {words.days(date)} END"
         told = (

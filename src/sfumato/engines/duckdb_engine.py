@@ -23,7 +23,7 @@ from sfumato.engines.node_file import NodeFile
 from sfumato.engines.questions import Rows, counts_of
 from sfumato.errors import CountError, SfumatoError, TableError
 from sfumato.guard import guarded
-from sfumato.io.duck import reader_of
+from sfumato.io.duck import ROW_BY_ROW, reader_of
 from sfumato.io.streams import Table
 from sfumato.schema import Schema
 from sfumato.tree import Tree
@@ -60,7 +60,8 @@ class DuckDBEngine:
         """Count the rows that a connection holds; `standing` keeps where they stand in a tree."""
         self._connection = connection
         self._rows = rows
-        self._streamed = StreamedRows(lambda: _batches(connection, rows), standing)
+        ((every,),) = connection.execute(f"SELECT count(*) FROM {rows.table}").fetchall()
+        self._streamed = StreamedRows(lambda: _batches(connection, rows, every), standing)
 
     def __repr__(self) -> str:
         """Say nothing that was seen."""
@@ -78,8 +79,8 @@ class DuckDBEngine:
         return counts_of(tally, np.asarray(found["cell"], np.int64), np.asarray(found["n"], np.int64))
 
 
-def _batches(connection: duckdb.DuckDBPyConnection, rows: Rows) -> Generator[Batch, None, None]:
-    """Scan the coded rows in their order; a batch that does not follow the one before must never be counted."""
+def _batches(connection: duckdb.DuckDBPyConnection, rows: Rows, every: int) -> Generator[Batch, None, None]:
+    """Scan the coded rows in their order, to the last; if one is not where it was before, nothing may be counted."""
     connection.execute("SET preserve_insertion_order = true")
     selected = connection.sql(f"SELECT {', '.join(rows.columns)}, rowid FROM {rows.table}")
     start = 0
@@ -90,11 +91,16 @@ def _batches(connection: duckdb.DuckDBPyConnection, rows: Rows) -> Generator[Bat
         weights = columns.pop() if rows.weighted else None
         yield Batch(start, columns[:-1], columns[-1], weights)
         start += len(numbers)
+    if start != every:
+        raise RuntimeError
 
 
 def _connected(home: Path, memory: int) -> duckdb.DuckDBPyConnection:
-    """Open a database that may use so much. In a join, rows go past the small table that is named last, however
-    many DuckDB thinks there are of either: a hash table of all rows might not fit.
+    """Open a database that may use so much.
+
+    What a file says about a column as a whole decides nothing (see `duck.ROW_BY_ROW`). In a join, rows go past the
+    small table that is named last, however many DuckDB thinks there are of either: a hash table of all rows might not
+    fit.
     """
     config = {
         "temp_directory": str(home),
@@ -104,7 +110,7 @@ def _connected(home: Path, memory: int) -> duckdb.DuckDBPyConnection:
     }
     connection = duckdb.connect(":memory:", config=config)
     connection.execute("SET enable_progress_bar = false")
-    connection.execute("SET disabled_optimizers = 'build_side_probe_side'")
+    connection.execute(f"SET disabled_optimizers = '{ROW_BY_ROW},build_side_probe_side'")
     return connection
 
 

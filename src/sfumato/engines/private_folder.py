@@ -28,12 +28,12 @@ def private_folder(beside: Path) -> Iterator[Path]:
 
     A place that had to be made for it goes with it.
     """
-    made = [folder for folder in (beside, *beside.parents) if not folder.exists()]
     try:
+        made = [folder for folder in (beside, *beside.parents) if not folder.exists()]
         beside.mkdir(parents=True, exist_ok=True)
         sweep(beside)
         lock, home = _claimed(beside)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise TableError(
             f"folder {str(beside)[:200]} must be writable ({reason_of(error)}): rows beyond memory go there",
             "Make room or choose another folder.",
@@ -41,9 +41,7 @@ def private_folder(beside: Path) -> Iterator[Path]:
     try:
         yield home
     finally:
-        shutil.rmtree(home, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            _lock_of(home).unlink(missing_ok=True)
+        _remove(home)
         os.close(lock)
         with contextlib.suppress(OSError):
             for folder in made:
@@ -59,8 +57,7 @@ def sweep(beside: Path) -> None:
                 if os.fstat(lock).st_uid != os.geteuid():
                     continue
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path.with_suffix(""), ignore_errors=True)
-                path.unlink()
+                _remove(path.with_suffix(""))
             finally:
                 os.close(lock)
 
@@ -78,9 +75,18 @@ def _claimed(beside: Path) -> tuple[int, Path]:
         except (BlockingIOError, FileNotFoundError):
             pass
         except BaseException:
+            _remove(home)
             os.close(lock)
             raise
         os.close(lock)
+
+
+def _remove(home: Path) -> None:
+    """Remove a folder and then its lock; what cannot be removed stays locked for the next one to sweep."""
+    shutil.rmtree(home, ignore_errors=True)
+    if not home.exists():
+        with contextlib.suppress(OSError):
+            _lock_of(home).unlink(missing_ok=True)
 
 
 def _lock_of(home: Path) -> Path:

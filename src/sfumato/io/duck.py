@@ -22,6 +22,14 @@ Connection: TypeAlias = Any
 """A connection of DuckDB's, which tells no types."""
 Connect = Callable[[], Connection]
 
+ROW_BY_ROW = "statistics_propagation,filter_pushdown"
+"""What DuckDB must not do, so that how a row is read depends on that row alone.
+
+Writers of Parquet leave NaN out of the least and the largest value that they note for a part of a file. DuckDB would
+find that no value there is NaN, or that none is beyond a bound, and one record more would move all that are NaN.
+"""
+CORRECT = "Correct the line; if fields hold line breaks, a file of more than 30 MB must be Parquet."
+"""DuckDB reads a long file in pieces, and does not always find where a line begins."""
 LINE = re.compile(r"^[^\n]*CSV Error on Line: (\d+)")
 
 
@@ -33,6 +41,7 @@ def connect(database: Path | None = None) -> Connection:
     path = ":memory:" if database is None else str(database)
     connection = duckdb.connect(path, read_only=database is not None, config={"autoinstall_known_extensions": "false"})
     connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET disabled_optimizers = '{ROW_BY_ROW}'")
     return connection
 
 
@@ -113,9 +122,9 @@ def _failure(what: object, told: str) -> TableError:
     if "not utf-8" in told.lower() or "invalid unicode" in told.lower():
         return not_text(what, where)
     if "Expected Number of Columns" in told:
-        return TableError(f"every line of {what} must have as many fields as its header{where}", "Correct the line.")
+        return TableError(f"every line of {what} must have as many fields as its header{where}", CORRECT)
     if "unterminated quote" in told:
         return TableError(
-            f"every quoted field of {what} must be closed{where}", "Correct the quotes; double them inside."
+            f"every quoted field of {what} must be closed{where}", f"Double quotes inside quotes. {CORRECT}"
         )
     return TableError(f"file {what} must be well-formed and readable{where}", "Check its format, or write it again.")
