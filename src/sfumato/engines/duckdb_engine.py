@@ -29,6 +29,9 @@ from sfumato.schema import Schema
 from sfumato.tree import Tree
 
 NODES = "nodes"
+ROWS_PASS_BY = "build_side_probe_side"
+"""What DuckDB must not do, so that in a join rows go past the small table that is named last, however many it thinks
+there are of either: a hash table of all rows might not fit."""
 WORTH_MERGING = 2
 """Rows that are alike become one, with a weight, if there are so many times fewer different ones."""
 
@@ -98,9 +101,8 @@ def _batches(connection: duckdb.DuckDBPyConnection, rows: Rows, every: int) -> G
 def _connected(home: Path, memory: int) -> duckdb.DuckDBPyConnection:
     """Open a database that may use so much.
 
-    What a file says about a column as a whole decides nothing (see `duck.ROW_BY_ROW`). In a join, rows go past the
-    small table that is named last, however many DuckDB thinks there are of either: a hash table of all rows might not
-    fit.
+    What a file says about a column as a whole decides nothing (see `duck.ROW_BY_ROW`), until all is coded: what DuckDB
+    knows of our codes is true.
     """
     config = {
         "temp_directory": str(home),
@@ -110,13 +112,14 @@ def _connected(home: Path, memory: int) -> duckdb.DuckDBPyConnection:
     }
     connection = duckdb.connect(":memory:", config=config)
     connection.execute("SET enable_progress_bar = false")
-    connection.execute(f"SET disabled_optimizers = '{ROW_BY_ROW},build_side_probe_side'")
+    connection.execute(f"SET disabled_optimizers = '{ROW_BY_ROW},{ROWS_PASS_BY}'")
     return connection
 
 
 def _coded(connection: duckdb.DuckDBPyConnection, table: Table, schema: Schema, said: list[SfumatoError]) -> Rows:
     """Code the table in one scan, refuse what does not fit, and merge rows that are alike if that pays."""
     coding = write_slots(connection, table, schema, said)
+    connection.execute(f"SET disabled_optimizers = '{ROWS_PASS_BY}'")
     coding.refuse(list(connection.execute(coding.misfits_query(CODED)).fetchall()[0]))
     return _merged(connection, Rows(CODED, len(schema.predictors), weighted=False))
 
