@@ -17,12 +17,12 @@ import threading, warnings
 from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from sfumato import Account, DiffGen, Laplace, Schema
+from sfumato import Account, Laplace, Schema
 from sfumato.counting import Counting
 from sfumato.errors import SfumatoError
 warnings.simplefilter("ignore")
 SCHEMA = Schema.load("people.schema.yaml")
-METHOD = DiffGen(specializations=2)
+METHOD = Laplace()
 
 def users(**more):
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
