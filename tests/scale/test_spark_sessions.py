@@ -67,23 +67,41 @@ def said(folder: Path, code: str) -> tuple[str, str]:
     return ran.stdout, ran.stderr
 
 
-def test_a_session_that_runs_is_used_from_any_thread_and_stays_as_it_is(folder: Path) -> None:
-    out, _ = said(
-        folder,
-        """
+USERS = f"""
+import hashlib
+def digest():
+    return hashlib.sha256(publish().counts.counts.tobytes()).hexdigest()
 session = users()
-publish()
+plain = digest()
 thread = threading.Thread(target=publish)
 thread.start(); thread.join()
 print(session.range(3).count(), session.conf.get("spark.sql.shuffle.partitions"))
 print(told(lambda: publish(master="spark://127.0.0.1:1")))
-""",
-    )
-    assert out.splitlines() == [
-        "3 3",
+broken = "select name, cast(concat('{CANARY}', sex) as int) age, sex, job, planet, income from t"
+for query in ("select *, rand() r from t", "select 1 a, 2 A", broken):
+    session.read.parquet("people.parquet").createOrReplaceTempView("t")
+    print(told(lambda: publish(session.sql(query))))
+session.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+print(plain == digest())
+Path("people.parquet").rename("_x.parquet")
+print(told(lambda: publish("_x.parquet")))
+"""
+
+
+def test_a_session_of_the_user_is_used_as_it_is_and_stays_and_no_value_is_told(folder: Path) -> None:
+    out, err = said(folder, USERS)
+    alive, other, chance, case, value, spelling, hidden = out.splitlines()
+    assert alive == "3 3"
+    assert other == (
         "master (spark://127.0.0.1:1) must be that of the session that runs, local[1]. "
-        "Stop the session, or leave the master out.",
-    ]
+        "Stop the session, or leave the master out."
+    )
+    assert "must give the same rows whenever it is computed" in chance
+    assert "must have distinct names" in case
+    assert "must read the table to its end" in value
+    assert spelling == "True"
+    assert "must not begin with a dot or an underscore" in hidden
+    assert CANARY not in out + err
 
 
 def test_what_our_own_session_writes_is_for_its_owner_alone_and_goes(folder: Path) -> None:
@@ -98,39 +116,3 @@ print(Path("rows").exists())
 """,
     )
     assert out.splitlines() == ["1 {'0o40700'} {PosixPath('rows')}", "127.0.0.1", "False"]
-
-
-def test_frames_that_cannot_be_counted_are_refused_and_no_value_is_told(folder: Path) -> None:
-    out, err = said(
-        folder,
-        f"""
-session = users()
-broken = "select name, cast(concat('{CANARY}', sex) as int) age, sex, job, planet, income from t"
-for query in ("select *, rand() r from t", "select 1 a, 2 A", broken):
-    session.read.parquet("people.parquet").createOrReplaceTempView("t")
-    print(told(lambda: publish(session.sql(query))))
-Path("people.parquet").rename("_x.parquet")
-print(told(lambda: publish("_x.parquet")))
-""",
-    )
-    chance, case, value, hidden = out.splitlines()
-    assert "must give the same rows whenever it is computed" in chance
-    assert "must have distinct names" in case
-    assert "must read the table to its end" in value
-    assert "must not begin with a dot or an underscore" in hidden
-    assert CANARY not in out + err
-
-
-def test_spellings_of_the_users_session_change_nothing(folder: Path) -> None:
-    out, _ = said(
-        folder,
-        """
-import hashlib
-def digest():
-    return hashlib.sha256(publish().counts.counts.tobytes()).hexdigest()
-plain = digest()
-users(**{"spark.sql.parser.escapedStringLiterals": "true"})
-print(plain == digest())
-""",
-    )
-    assert out == "True\n"
