@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -154,8 +154,8 @@ def test_who_fails_ends_the_work_of_all() -> None:
     def numbers() -> Generator[int, None, None]:
         yield from range(10**6)
 
-    def work(items: object) -> None:
-        for item in items:  # type: ignore[attr-defined]
+    def work(items: Iterator[int]) -> None:
+        for item in items:
             taken.append(item)
             if item == 10:
                 raise ValueError("ten")

@@ -27,8 +27,8 @@ def guarded(action: Callable[[], Found], failure: Callable[[BaseException], Sfum
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Tell what DuckDB makes of an interrupt that comes while it works."""
-    return any(mark in str(error) for mark in ("Query interrupted", "INTERRUPT Error"))
+    """Tell what DuckDB makes of an interrupt that comes while it works; values in messages never come first."""
+    return str(error).startswith(("Query interrupted", "INTERRUPT Error"))
 
 
 def too_large(_: BaseException) -> TableError:

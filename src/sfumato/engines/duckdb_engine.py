@@ -20,7 +20,7 @@ from sfumato.counts.tally import CountEngine, Counts, Tally
 from sfumato.engines.duckdb_coding import CODED, create, write_slots
 from sfumato.engines.duckdb_questions import Question, question_of
 from sfumato.engines.node_file import NodeFile
-from sfumato.engines.questions import Rows, counts_of
+from sfumato.engines.questions import WORTH_MERGING, Rows, counts_of
 from sfumato.errors import CountError, SfumatoError, TableError
 from sfumato.guard import guarded
 from sfumato.io.duck import ROW_BY_ROW, reader_of
@@ -32,8 +32,6 @@ NODES = "nodes"
 ROWS_PASS_BY = "build_side_probe_side"
 """What DuckDB must not do, so that in a join rows go past the small table that is named last, however many it thinks
 there are of either: a hash table of all rows might not fit."""
-WORTH_MERGING = 2
-"""Rows that are alike become one, with a weight, if there are so many times fewer different ones."""
 
 
 @contextmanager
@@ -50,8 +48,8 @@ def duckdb_engine(table: Table, schema: Schema, *, memory: int, home: Path) -> I
     connection = guarded(lambda: _connected(home, memory), _unopened)
     try:
         rows = guarded(lambda: _coded(connection, table, schema, said), unread)
-        with closing(NodeFile(home / NODES)) as nodes:
-            yield DuckDBEngine(connection, rows, nodes)
+        with closing(guarded(lambda: NodeFile(home / NODES), unread)) as nodes:
+            yield guarded(lambda: DuckDBEngine(connection, rows, nodes), unread)
     finally:
         connection.close()
 

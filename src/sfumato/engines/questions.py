@@ -14,6 +14,9 @@ import numpy as np
 
 from sfumato.counts.tally import Breakdown, Counts, Integers, Tally
 
+WORTH_MERGING = 2
+"""Rows that are alike become one, with a weight, if there are so many times fewer different ones."""
+
 
 @dataclass(frozen=True)
 class Rows:

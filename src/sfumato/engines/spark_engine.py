@@ -22,7 +22,7 @@ from pyspark.sql.functions import broadcast
 from sfumato.counts.tally import CountEngine, Counts, Tally
 from sfumato.engines.codes import Coding, Kind
 from sfumato.engines.coding import coding_of
-from sfumato.engines.questions import Rows, counts_of
+from sfumato.engines.questions import WORTH_MERGING, Rows, counts_of
 from sfumato.engines.spark_questions import WORDS, grid_query, stepped, tree_query
 from sfumato.engines.table_coding import TableCoding
 from sfumato.errors import CountError, SfumatoError, TableError
@@ -33,8 +33,6 @@ from sfumato.tree import Stage, Tree
 
 STEPS = 4
 """So many levels of a tree are walked in a query; rows that are further behind are kept anew, with their node."""
-WORTH_MERGING = 2
-"""Rows that are alike become one, with a weight, if there are so many times fewer different ones."""
 
 PARTS = "spark.sql.shuffle.partitions"
 COUNTING = {"spark.sql.adaptive.enabled": "false", "spark.sql.maxPlanStringLength": "10000"}
