@@ -100,7 +100,7 @@ bench-scale: $(VENV)/.scale
 	$(BIN)/python benchmarks/scale.py
 
 docs: $(VENV)/.dev
-	$(BIN)/python -m sfumato.cli.reference > docs/cli.md
+	$(BIN)/python -m sfumato.cli.main > docs/cli.md
 
 # The library as its users have it: nothing but the run-time dependencies, installed and not linked.
 SMOKE := .venv-smoke

@@ -9,7 +9,7 @@ import argparse
 from functools import partial
 
 from sfumato import CDiffGen, DiffGen
-from sfumato.evaluate.classification import accuracy, accuracy_of_regions
+from sfumato.evaluate.learning import accuracy, accuracy_of_regions
 from specializing import Setting, classification
 
 MOST_CELLS = 2_000_000

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from protocol import mean_of, splits
 from sfumato import DiffGen, Schema, datasets
-from sfumato.evaluate.classification import accuracy
-from sfumato.evaluate.queries import random_queries, relative_errors
-from sfumato.io.encode import encode
-from sfumato.io.tables import open_table
-from sfumato.seeded import seeded_release
+from sfumato.account import seeded_release
+from sfumato.evaluate.fidelity import random_queries, relative_errors
+from sfumato.evaluate.learning import accuracy
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 from specializing import EPSILONS, Settings, classification
 
 SETTINGS: Settings = {

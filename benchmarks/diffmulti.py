@@ -23,11 +23,12 @@ import pyarrow.parquet as pq
 
 from protocol import mean_of, splits
 from sfumato import Account, DiffMulti, Release, datasets
+from sfumato.account import seeded_release
+from sfumato.arrays import CodedRows
 from sfumato.datasets.growing import write_grown
-from sfumato.evaluate.classification import Codes, accuracy, accuracy_of_regions, accuracy_of_samples
-from sfumato.papers.publishing import coded
-from sfumato.release.projection import Nonnegative
-from sfumato.seeded import seeded_release
+from sfumato.evaluate.learning import accuracy, accuracy_of_regions, accuracy_of_samples
+from sfumato.models.projection import Nonnegative
+from sfumato.papers.runs import coded
 from speed import best, histograms
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
@@ -44,7 +45,7 @@ SETTINGS: dict[str, tuple[DiffMulti, Nonnegative]] = {
 WAYS = ("groups", "samples", "regions")
 
 
-def three_ways(release: Release, test: Codes, how: Nonnegative) -> list[float]:
+def three_ways(release: Release, test: CodedRows, how: Nonnegative) -> list[float]:
     """Give the accuracy in per cent in each way to use a release."""
     found = (accuracy(release, test, how), accuracy_of_samples(release, test, how), accuracy_of_regions(release, test))
     return [100 * one for one in found]
@@ -125,7 +126,7 @@ def speed(rows: int) -> None:
                 )
 
 
-def encode_file(path: Path) -> Codes:
+def encode_file(path: Path) -> CodedRows:
     """Give the codes of a Parquet file."""
     return coded(pq.read_table(path), datasets.adult().schema)
 

@@ -20,16 +20,15 @@ from numpy.typing import NDArray
 
 from protocol import mean_of
 from sfumato import DPCocGen, Laplace, Release, Schema, datasets
-from sfumato.coclustering import kinds_of
-from sfumato.domain import cells_of
+from sfumato.account import seeded_release
 from sfumato.evaluate.fidelity import hellinger
-from sfumato.evaluate.prediction import Model, auc
+from sfumato.evaluate.learning import Model, auc
 from sfumato.methods import Method
+from sfumato.models.projection import Nonnegative
 from sfumato.modl import fit
-from sfumato.papers.publishing import coded
+from sfumato.papers.runs import coded
 from sfumato.privacy.mechanisms import Exact
-from sfumato.release.projection import Nonnegative
-from sfumato.seeded import seeded_release
+from sfumato.schema.schema import cells_of, kinds_of
 
 ATTRIBUTES = ("age", "workclass", "education", "relationship", "sex")
 EPSILONS = ("0.1", "0.25", "0.5", "1")

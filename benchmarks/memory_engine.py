@@ -20,11 +20,11 @@ from unittest import mock
 import numpy as np
 
 from sfumato import Account, DiffMulti, datasets
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.tally import Counts, Tally
 from sfumato.datasets.growing import write_grown
-from sfumato.io.encode import encode
-from sfumato.io.tables import open_table
+from sfumato.engines.memory import MemoryEngine
+from sfumato.privacy.tally import Counts, Tally
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 SIZES = (10**5, 10**6, 10**7)
 
@@ -59,7 +59,7 @@ def publish(path: str) -> None:
     """Publish one file and print what it took."""
     start = time.perf_counter()
     account = Account("unused.ledger", datasets.adult().schema)
-    with mock.patch("sfumato.counting.MemoryEngine", Timed):
+    with mock.patch("sfumato.engines.counting.MemoryEngine", Timed):
         release = account.publish(path, DiffMulti(), "1", unsafe_seed=1, engine="memory")
     whole = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

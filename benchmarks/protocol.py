@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.evaluate.averages import mean_and_error
-from sfumato.evaluate.classification import Codes
-from sfumato.papers.publishing import adult, coded, divided
+from sfumato.arrays import CodedRows
+from sfumato.evaluate.runs import mean_and_error
+from sfumato.papers.runs import adult, coded, divided
 
 
-def splits(run: int) -> tuple[pa.Table, Codes]:
+def splits(run: int) -> tuple[pa.Table, CodedRows]:
     """Give a random 2/3 of Adult, and the other third coded; a run has the same split everywhere."""
     train, test = divided("2/3", run)
     return train, coded(test, adult()[1])

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from protocol import mean_of
 from sfumato import CDiffGen, DiffGen, DiffMulti, Release, datasets
-from sfumato.evaluate.queries import RangeQuery, floored_errors, random_queries
+from sfumato.account import seeded_release
+from sfumato.evaluate.fidelity import RangeQuery, floored_errors, random_queries
 from sfumato.methods import Method
-from sfumato.papers.publishing import coded
-from sfumato.seeded import seeded_release
+from sfumato.papers.runs import coded
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 STEPS = (4, 7, 10, 13, 16)

@@ -28,16 +28,16 @@ import duckdb
 
 from sfumato import DiffGen, DiffMulti, Schema, datasets
 from sfumato.account import Unbooked
-from sfumato.counting import columns_of
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import CountEngine, Counts, Domain, Tally
 from sfumato.datasets.growing import write_grown
-from sfumato.engines.duckdb_engine import duckdb_engine
-from sfumato.io.encode import encode
-from sfumato.io.tables import open_table
-from sfumato.methods.base import Method
+from sfumato.engines.counting import columns_of
+from sfumato.engines.duckdb import duckdb_engine
+from sfumato.engines.memory import MemoryEngine
+from sfumato.methods.method import Method
 from sfumato.privacy.mechanisms import Exact
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.tally import CountEngine, Counts, Domain, Tally
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 METHODS: dict[str, Method] = {"diffgen": DiffGen(), "diffmulti": DiffMulti(specializations=1000)}
 ENGINES = ("memory", "duckdb", "spark")
@@ -68,7 +68,7 @@ def opened(engine: str, path: Path, schema: Schema, memory: int) -> Iterator[Cou
         ):
             yield counting
     else:
-        from sfumato.engines.spark_engine import spark_engine
+        from sfumato.engines.spark import spark_engine
 
         with spark_engine(_session(memory).read.parquet(str(path)), schema) as counting:
             yield counting

@@ -12,17 +12,17 @@ import numpy as np
 
 from protocol import mean_of, splits
 from sfumato import Release, datasets
-from sfumato.evaluate.classification import Codes
+from sfumato.account import seeded_release
+from sfumato.arrays import CodedRows
 from sfumato.methods import Method
-from sfumato.seeded import seeded_release
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
 STEPS = (4, 7, 10, 13, 16)
 
-Setting = tuple[Callable[..., Method], Callable[[Release, Codes], float]]
+Setting = tuple[Callable[..., Method], Callable[[Release, CodedRows], float]]
 """What makes a method, given h, and what accuracy its release has on test rows."""
 Settings = Mapping[str, Setting]
-Task = tuple[Callable[..., Method], Callable[[Release, Codes], float], str, int]
+Task = tuple[Callable[..., Method], Callable[[Release, CodedRows], float], str, int]
 
 
 def accuracies(task: Task) -> list[list[float]]:

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from sfumato import Account, DiffGen, datasets
 from sfumato.datasets.growing import write_grown
-from sfumato.io.encode import encode
-from sfumato.io.tables import open_table
-from sfumato.privacy.noise import discrete_laplace
-from sfumato.privacy.stream import SystemStream
+from sfumato.privacy.noise import SystemStream, discrete_laplace
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 
 def best(work: Callable[[], object], repeats: int = 5) -> float:

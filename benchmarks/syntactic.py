@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from protocol import mean_of, splits
 from sfumato import TDS, DiffGen, DiffMulti, Mondrian, Release, datasets
+from sfumato.account import seeded_release
+from sfumato.arrays import CodedRows
 from sfumato.datasets.growing import grown
-from sfumato.evaluate.classification import Codes, accuracy, accuracy_of_regions
-from sfumato.evaluate.information import certainty_penalty
-from sfumato.evaluate.queries import random_queries, relative_errors
+from sfumato.evaluate.fidelity import certainty_penalty, random_queries, relative_errors
+from sfumato.evaluate.learning import accuracy, accuracy_of_regions
 from sfumato.methods import Method
-from sfumato.papers.publishing import coded
-from sfumato.seeded import seeded_release
-from sfumato.syntactic import SyntacticMethod
+from sfumato.papers.runs import coded
+from sfumato.without_epsilon import SyntacticMethod
 
 KS = (5, 10, 60)
 MILLION = 1_000_000
@@ -119,7 +119,7 @@ def classification(runs: int) -> None:
         )
 
 
-def median_error(release: Release, queries: Any, rows: Codes) -> float:
+def median_error(release: Release, queries: Any, rows: CodedRows) -> float:
     """Give the median relative error of range counts."""
     return float(np.median(relative_errors(release, queries, rows, len(next(iter(rows.values()))))))
 

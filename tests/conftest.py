@@ -13,10 +13,10 @@ import command_line
 from debits import ROUND
 from handmade import release_of
 from sfumato import Release, Schema, datasets
-from sfumato.counts.memory import MemoryEngine
-from sfumato.io.encode import encode
-from sfumato.io.tables import open_table
+from sfumato.engines.memory import MemoryEngine
 from sfumato.privacy.ledger import Ledger
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")

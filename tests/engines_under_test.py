@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from sfumato.account import columns_of
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.tally import CountEngine, Counts
-from sfumato.engines.duckdb_engine import duckdb_engine
-from sfumato.io.encode import encode, refuse_misfits
-from sfumato.io.tables import open_table
-from sfumato.schema import Schema
+from sfumato.engines.duckdb import duckdb_engine
+from sfumato.engines.memory import MemoryEngine
+from sfumato.privacy.tally import CountEngine, Counts
+from sfumato.schema.schema import Schema
+from sfumato.tables.encode import encode, refuse_misfits
+from sfumato.tables.sources import open_table
 
 ENOUGH = 10**9
 """Bytes for any small table."""

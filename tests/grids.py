@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato import datasets
 from sfumato.modl.criterion import Kind, Variant
-from sfumato.modl.table import Labels, Table
+from sfumato.modl.grid import Labels, Table
 
 CATEGORICAL: Kind = "categorical"
 NUMERIC: Kind = "numeric"

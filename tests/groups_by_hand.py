@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from handmade import BOXES, manifest_of, mass_by_hand
 from margins_by_hand import margins_of, variance_by_hand
 from sfumato import Release
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Margin, Noisy
+from sfumato.geometry.grid import Grid
+from sfumato.privacy.measurements import Margin, Noisy
 
 Groups = list[list[list[int]]]
 """For each attribute its groups, each the codes of its leaves."""

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from margins_by_hand import CLEAR, assert_same_margin, margins_of, people_by_hand
 from sfumato import Release, Schema
-from sfumato.boxes import Boxes, Regions
-from sfumato.partition import Grid
+from sfumato.geometry.boxes import Boxes, Regions
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
+from sfumato.privacy.measurements import Margin, NodeCounts, Noisy
 from sfumato.release.manifest import Manifest
-from sfumato.tree import Tree
 from trees import random_trees
 
 PEOPLE = Schema.loads("""

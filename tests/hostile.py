@@ -21,14 +21,14 @@ import numpy as np
 
 from handmade import BOXES, handmade_tree, release_of, release_over
 from sfumato import Account, Confidence, Mondrian, Release, Schema, Taxonomy, verify
-from sfumato.cli.asked import read_questions
-from sfumato.cli.taxonomy import _rows
-from sfumato.conditions import read_condition
+from sfumato.cli.holder import _rows
+from sfumato.cli.releases import read_questions
 from sfumato.errors import SfumatoError
 from sfumato.privacy.ledger import Ledger
-from sfumato.release.claims import claims_about
 from sfumato.release.manifest import Manifest
-from sfumato.syntactic.statistics import read_knowledge
+from sfumato.release.risk import claims_about
+from sfumato.schema.conditions import read_condition
+from sfumato.without_epsilon.statistics import read_knowledge
 from test_confidence_releases import RULES, STATISTICS
 from test_confidence_releases import SCHEMA as PATIENTS
 from test_confidence_releases import TABLE as SICK

@@ -9,7 +9,7 @@ from fractions import Fraction
 from planted import BUGS, Bug, audited, found_by_replay, planted
 from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
 from sfumato.audit import Finding, attack
-from sfumato.methods.base import Method
+from sfumato.methods.method import Method
 
 NONE = Fraction(0)
 VARIANTS: dict[str, Method] = {

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.privacy.noisy import Groups, Margin
+from sfumato.privacy.measurements import Groups, Margin
 
 CLEAR = Fraction(20)
 """A rate with so little noise that nothing is left to judge."""

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from sfumato.consistency import Consistent
+from sfumato.models.consistency import Consistent
 
 thorough = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.counts.charges import Charges
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells
 from sfumato.privacy.budget import GRAIN
+from sfumato.privacy.charges import Charges
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.tally import Cells
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

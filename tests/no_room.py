@@ -12,8 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.statement import Publication
+from sfumato.privacy.ledger import Ledger, Publication
 
 PROGRAM = "from sfumato.cli import main; main()"
 NO_ROOM = "error: the rows must fit in DuckDB's memory and its folder together. Allow more memory, or free the disk.\n"

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from sfumato.io import Coded, encode, open_table
-from sfumato.schema import Schema
+from sfumato.schema.schema import Schema
+from sfumato.tables import Coded, encode, open_table
 
 
 def coded(facts: dict[str, Any], values: Any, **more: Any) -> Coded:

@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sfumato import Schema
-from sfumato.counts.exact_counts import ExactCounts
-from sfumato.counts.listing import MemoryListing
-from sfumato.counts.tally import Domain
+from sfumato.engines.memory import MemoryListing
+from sfumato.models.regions import regions_of
 from sfumato.privacy.budget import NonPrivate
-from sfumato.release.regions import regions_of
-from sfumato.syntactic import SyntacticMethod
-from sfumato.syntactic.base import OpenDraft
+from sfumato.privacy.exact_counts import ExactCounts
+from sfumato.privacy.tally import Domain
+from sfumato.without_epsilon import SyntacticMethod
+from sfumato.without_epsilon.method import OpenDraft
 
 SMALL = Schema.loads("""
 name: small

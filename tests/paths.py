@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 
 from replay import Call
-from sfumato.counts.charges import Charges
-from sfumato.counts.tally import Tally
+from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN, Debit
+from sfumato.privacy.charges import Charges
 from sfumato.privacy.scores import SCORES
-from sfumato.tree import Tree
+from sfumato.privacy.tally import Tally
 
 NOWHERE = -1
 

@@ -17,16 +17,16 @@ from replay import compare
 from sfumato import DiffGen, Laplace
 from sfumato.audit import PAIRS, Pair, attack
 from sfumato.audit.attack import Finding
-from sfumato.audit.pairs import SCHEMA, engine_of
-from sfumato.counts import meter as meter_module
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Tally
-from sfumato.methods.base import Method
-from sfumato.partition import Grid
+from sfumato.audit.events import SCHEMA, engine_of
+from sfumato.geometry.grid import Grid
+from sfumato.methods.method import Method
 from sfumato.privacy import mechanisms
+from sfumato.privacy import meter as meter_module
+from sfumato.privacy.measurements import Noisy
 from sfumato.privacy.mechanisms import Exact
-from sfumato.privacy.noisy import Noisy
+from sfumato.privacy.meter import Meter
 from sfumato.privacy.selection import Scored
+from sfumato.privacy.tally import Cells, Tally
 
 NOBODY, ONE, LONE, MISSING, TIE, CROWD, BETWEEN = PAIRS
 

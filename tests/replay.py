@@ -13,19 +13,19 @@ from itertools import pairwise
 import numpy as np
 
 from margins_by_hand import assert_same_margin
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import CountEngine, Domain
 from sfumato.errors import SfumatoError
-from sfumato.methods.base import Draft, Method
-from sfumato.partition import Grid
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Partition, Tree
+from sfumato.methods.method import Draft, Method
 from sfumato.privacy.budget import Debit
+from sfumato.privacy.measurements import Noisy
 from sfumato.privacy.mechanisms import Exact
-from sfumato.privacy.noisy import Noisy
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.noise import SeededStream
 from sfumato.privacy.scores import SCORES
 from sfumato.privacy.selection import Scored
-from sfumato.privacy.stream import SeededStream
-from sfumato.schema import Schema
-from sfumato.tree import Partition, Tree
+from sfumato.privacy.tally import CountEngine, Domain
+from sfumato.schema.schema import Schema
 
 
 @dataclass

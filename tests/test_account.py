@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from sfumato import Account, DiffGen, Release, Schema
-from sfumato.counts.memory import MemoryEngine
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, CountError, MethodError, ReleaseError, SchemaError, SfumatoError, TableError
 from sfumato.privacy.ledger import Ledger
 

@@ -13,12 +13,9 @@ import command_line
 from planted import CUT, LONE, NOBODY, TIE
 from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
 from sfumato.audit import PAIRS, attack
-from sfumato.audit.bounds import epsilon_shown, lower_chance, upper_chance
-from sfumato.audit.events import most_telling
-from sfumato.audit.observations import NUMBERS, Observations
-from sfumato.audit.pairs import SCHEMA
+from sfumato.audit.events import NUMBERS, SCHEMA, Observations, epsilon_shown, lower_chance, most_telling, upper_chance
 from sfumato.errors import MethodError
-from sfumato.methods.base import Method
+from sfumato.methods.method import Method
 from sfumato.privacy import mechanisms
 
 ONE = Fraction(1)

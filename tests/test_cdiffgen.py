@@ -10,11 +10,10 @@ import pytest
 
 from replay import Recorder, run
 from sfumato import Account, CDiffGen, DiffGen, Schema
-from sfumato.counts.choices import Specialization
-from sfumato.counts.memory import MemoryEngine
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, MethodError, QueryError
-from sfumato.methods.step_tree import stages_of
-from sfumato.partition import Grid
+from sfumato.geometry.candidates import Specialization, stages_of
+from sfumato.geometry.grid import Grid
 from sfumato.privacy.budget import GRAIN
 
 STEPS = [

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from groups_by_hand import group_releases
 from handmade import BOXES, box_releases, leaf_weights, manifest_of, release_over, tree_releases
 from sfumato import Release, Schema
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Noisy
-from sfumato.release import cells, regions
-from sfumato.release.cells import cell_estimates
-from sfumato.release.spread import Spread
-from sfumato.tree import Tree
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.models import regions
+from sfumato.models import regions as cells
+from sfumato.models.margins import Spread
+from sfumato.models.regions import cell_estimates
+from sfumato.privacy.measurements import Noisy
 
 WIDE = Schema.loads("""
 attributes:

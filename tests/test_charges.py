@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from replay import Purse, Recorder
-from sfumato.counts.charges import Charges
-from sfumato.counts.choices import Choices, Ways
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Domain, Tally
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, PrivacyError
-from sfumato.partition import Grid
+from sfumato.geometry.candidates import Ways
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN
+from sfumato.privacy.charges import Charges
+from sfumato.privacy.choices import Choices
+from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import Max
-from sfumato.tree import Tree
+from sfumato.privacy.tally import Cells, Domain, Tally
 
 ROOT = Tree.whole((4, 6))
 HALVES = ROOT.refine([0], [0], [0, 2, 4], [0, 3])

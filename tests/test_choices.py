@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.counts.choices import Choices, Ways
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.scoring import score_choices
-from sfumato.counts.tally import Cells, Tally
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import PrivacyError
-from sfumato.partition import Grid
-from sfumato.privacy.score import Children
-from sfumato.privacy.scores import SCORES, Max, PenaltyLeft
-from sfumato.tree import Tree
+from sfumato.geometry.candidates import Ways
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.choices import Choices, score_choices
+from sfumato.privacy.scores import SCORES, Children, Max, PenaltyLeft
+from sfumato.privacy.tally import Cells, Tally
 
 WHOLE = Tally(Grid.whole((4, 47)), 2, (0, 1))
 HALVES = Tally(Grid.whole((4, 47)).refine(0, (2,)), 2, (0, 1))

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import SCHEMA, done, done_json, people, refused, write
-from sfumato.cli.bar import bar
-from sfumato.cli.contestants import read_contestants
+from sfumato.cli.methods import read_contestants
+from sfumato.cli.show import bar
 from sfumato.errors import MethodError
 
 QUICK = ("--methods", "diffgen:specializations=2,mondrian:k=10", "--epsilon", "0.5,1", "--runs", "2", "--workers", "1")

@@ -13,11 +13,11 @@ from sklearn.metrics import rand_score
 
 from handmade import manifest_of
 from sfumato import Release, Schema
-from sfumato.evaluate.classification import MOST_INDICATORS
 from sfumato.evaluate.clusters import bisecting, generalized_points, labels, match_point, matches, points_of
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Noisy
-from sfumato.release.regions import regions_of
+from sfumato.evaluate.learning import MOST_INDICATORS
+from sfumato.geometry.grid import Grid
+from sfumato.models.regions import regions_of
+from sfumato.privacy.measurements import Noisy
 
 SCHEMA = Schema.loads("""
 attributes:

@@ -13,9 +13,10 @@ import pytest
 import grids
 from command_line import HEADER, SCHEMA, contents, done, done_json, publish, refused
 from sfumato import Schema, cocluster, datasets
-from sfumato.coclustering import NOT_PRIVATE, Coclustering, kinds_of
 from sfumato.errors import MethodError, TableError
-from sfumato.methods.groups import NO_STRUCTURE
+from sfumato.holder import NOT_PRIVATE, Coclustering
+from sfumato.methods.dpcocgen import NO_STRUCTURE
+from sfumato.schema.schema import kinds_of
 
 PAIRS = Schema.loads("""
 name: pairs

@@ -12,15 +12,13 @@ import pytest
 
 from command_line import SCHEMA, people
 from sfumato import CDiffGen, Confidence, DiffGen, Laplace, Mondrian, Schema
-from sfumato.boxes import Boxes
 from sfumato.compare import Contestant, carry_out_contest, open_contest
-from sfumato.compare.gallery import panel_of
-from sfumato.compare.measures import GROUPS, LEAN, MEASURES
-from sfumato.compare.publishing import Bench, measured, seeded_release
-from sfumato.compare.results import Found, Results, write_results
+from sfumato.compare.contest import GROUPS, LEAN, MEASURES
+from sfumato.compare.results import Bench, Found, Results, measured, panel_of, seeded_release, write_results
 from sfumato.errors import MethodError, SchemaError, TableError
-from sfumato.evaluate.averages import mean_and_error
+from sfumato.evaluate.runs import mean_and_error
 from sfumato.exact import write_fraction
+from sfumato.geometry.boxes import Boxes
 
 TABLE, DECLARED = people(300), Schema.loads(SCHEMA)
 HALF, ONE = Fraction(1, 2), Fraction(1)

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sfumato import Schema
-from sfumato.conditions import LONGEST, read_condition
 from sfumato.errors import QueryError
+from sfumato.schema.conditions import LONGEST, read_condition
 
 SCHEMA = Schema.loads("""
 attributes:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from open_tables import SMALL, Rows, exact, rows
 from sfumato import Confidence, Schema
-from sfumato.confidence_cap import ConfidenceCap
+from sfumato.arrays import NONE
 from sfumato.errors import MethodError, SchemaError
-from sfumato.hierarchy import Hierarchy
-from sfumato.syntactic.base import OpenDraft
-from sfumato.tree import NONE
+from sfumato.release.promises import ConfidenceCap
+from sfumato.schema.hierarchy import Hierarchy
+from sfumato.without_epsilon.method import OpenDraft
 
 CLASSES = {"no": "0.5", "yes": "0.3", "perhaps": "0.2"}
 STATISTICS = "attribute,value,probability\n" + "".join(

@@ -14,14 +14,12 @@ import pytest
 
 from handmade import assert_equal
 from sfumato import Account, Confidence, Mondrian, Release, Schema
-from sfumato.boxes import Boxes
-from sfumato.confidence_cap import ConfidenceCap
-from sfumato.counts.tally import Tally
 from sfumato.errors import MethodError, PrivacyError, QueryError, ReleaseError
-from sfumato.promises import KAnonymity
-from sfumato.release.claims import claims_about, nearest_claim
-from sfumato.release.risk import group_risk
-from sfumato.syntactic.climbing import Climb
+from sfumato.geometry.boxes import Boxes
+from sfumato.privacy.tally import Tally
+from sfumato.release.promises import ConfidenceCap, KAnonymity
+from sfumato.release.risk import claims_about, group_risk, nearest_claim
+from sfumato.without_epsilon.confidence import Climb
 from test_open_releases import forge
 from test_open_releases import published as anonymous
 

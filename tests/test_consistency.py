@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measured_trees import Case, cases, sums_of_children, thorough
-from sfumato.consistency import Consistent, levels_of
-from sfumato.release.projection import project
+from sfumato.geometry.halving import levels_of
+from sfumato.models.consistency import Consistent
+from sfumato.models.projection import project
 
 
 @thorough

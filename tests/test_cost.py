@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from handmade import release_of
-from sfumato.evaluate import cost
-from sfumato.evaluate.cost import cost_of
-from sfumato.evaluate.use import costs_of_use
+from sfumato.evaluate import card as cost
+from sfumato.evaluate.card import cost_of, costs_of_use
 
 MEGABYTES = 64
 

@@ -26,15 +26,17 @@ from handmade import (
     weight_by_hand,
 )
 from sfumato import Release, Schema
-from sfumato.consistency import Consistent
 from sfumato.errors import QueryError
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import NodeCounts, Noisy
-from sfumato.release import grid_answers, questions, tree_answers
-from sfumato.release.answers import Z95
-from sfumato.release.regions import sides_of_nodes
-from sfumato.release.tiles import Tile, tiles_of
-from sfumato.tree import Tree
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.models import grid as grid_answers
+from sfumato.models import questions
+from sfumato.models import tree as tree_answers
+from sfumato.models.consistency import Consistent
+from sfumato.models.model import Z95
+from sfumato.models.regions import sides_of_nodes
+from sfumato.models.tree import Tile, tiles_of
+from sfumato.privacy.measurements import NodeCounts, Noisy
 from trees import random_trees
 
 HANDMADE = release_over(handmade_tree(), [[4, 1], [5, 2], [9, 3]], {2: [1, 9]})

@@ -14,14 +14,15 @@ import pyarrow as pa
 import pytest
 
 from command_line import refused
-from sfumato import Account, DiffMulti, Schema, counting, memory_limit
-from sfumato.counting import Counting, least_memory
-from sfumato.counts.tally import CountEngine
-from sfumato.engines.duckdb_engine import duckdb_engine
+from sfumato import Account, DiffMulti, Schema
+from sfumato.engines import counting
+from sfumato.engines import counting as memory_limit
+from sfumato.engines.counting import Counting, available, in_words, least_memory, memory_of
+from sfumato.engines.duckdb import duckdb_engine
 from sfumato.errors import MethodError, SfumatoError, TableError
-from sfumato.io.streams import Table
-from sfumato.memory_limit import available, in_words, memory_of
-from sfumato.schema import Schema as Declared
+from sfumato.privacy.tally import CountEngine
+from sfumato.schema.schema import Schema as Declared
+from sfumato.tables.streams import Table
 
 SCHEMA = Schema.parse(
     {
@@ -166,7 +167,7 @@ def test_spark_that_cannot_be_had_is_refused(tmp_path: Path, monkeypatch: pytest
     """No PySpark, no Java, a session that is gone, files that are not for Spark: each in one sentence."""
     import pyarrow.parquet as pq
 
-    from sfumato.io.spark import spark_frame
+    from sfumato.tables.frames import spark_frame
 
     pq.write_table(PEOPLE, tmp_path / "people.parquet")
     monkeypatch.setitem(sys.modules, "pyspark", None)
@@ -181,7 +182,7 @@ def test_spark_that_cannot_be_had_is_refused(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_frame_of_a_session_that_is_gone_is_refused() -> None:
-    from sfumato.io.spark import spark_frame
+    from sfumato.tables.frames import spark_frame
 
     class Frame:
         """A frame without its session."""
@@ -202,7 +203,7 @@ def ended(*_: Any, **__: Any) -> Any:
     raise MemoryError(f"Unable to allocate an array with shape ({ROWS},)")
 
 
-CODING = importlib.import_module("sfumato.io.encode")
+CODING = importlib.import_module("sfumato.tables.encode")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.release.cover import minimum_cover
-from sfumato.tree import Tree
+from sfumato.geometry.tree import Tree
+from sfumato.models.estimates import minimum_cover
 from trees import random_trees
 
 ABCD = Tree.whole((4,)).refine([0], [0], [0, 2, 4], [0, 3]).refine([1, 2], [0, 0], [0, 1, 2, 2, 3, 4], [0, 3, 6])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sfumato.pictures import curves
-from sfumato.pictures.curves import Curve, Panel, draw_panels
+from sfumato.pictures import canvas as curves
+from sfumato.pictures.canvas import Curve, Panel, draw_panels
 
 pytest.importorskip("matplotlib")
 

@@ -15,9 +15,9 @@ import pytest
 
 from command_line import CANARIES, GOOD, HEADER, SCHEMA, contents, people, publish, refused, run
 from sfumato import Schema
-from sfumato.counting import Counting
+from sfumato.engines.counting import Counting
 from sfumato.errors import SfumatoError
-from sfumato.io import open_table
+from sfumato.tables import open_table
 
 ENGINES = ("memory", "duckdb")
 
@@ -195,7 +195,7 @@ def test_a_coder_that_fails_in_a_stream_names_its_column(tmp_path: Path, monkeyp
 
         return code
 
-    for module in ("sfumato.io.encode", "sfumato.engines.slotting"):
+    for module in ("sfumato.tables.encode", "sfumato.engines.duckdb"):
         monkeypatch.setattr(importlib.import_module(module), "encoder_of", broken)
     moments = pa.table({"x": pa.array([1], pa.timestamp("ns"))})
     told = _in_both(lambda: moments, NUMBERS, tmp_path)

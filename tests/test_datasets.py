@@ -8,9 +8,9 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from sfumato.attributes import Categorical, Numeric
 from sfumato.datasets import adult
-from sfumato.io import encode, open_table
+from sfumato.schema.attributes import Categorical, Numeric
+from sfumato.tables import encode, open_table
 
 COLUMNS = [
     "age",

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Schema
-from sfumato.io.encode import encode
-from sfumato.io.tables import open_table
-from sfumato.io.wording import distinct, texts
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
+from sfumato.tables.values import distinct, texts
 
 NAMES = [f"v{number}" for number in range(200)]
 TOWNS = Schema.parse({"attributes": {"town": {"kind": "categorical", "taxonomy": NAMES}}})

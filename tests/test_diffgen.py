@@ -9,10 +9,10 @@ import pytest
 
 from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffGen, Schema
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, MethodError
-from sfumato.methods.cuts import most_specializations
+from sfumato.geometry.candidates import most_specializations
+from sfumato.privacy.meter import Meter
 
 HUGE = Fraction(900)
 """So much budget that choices are the best and counts exact."""

@@ -12,21 +12,20 @@ from hypothesis import strategies as st
 
 from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffMulti, Schema
-from sfumato.attributes import Numeric
-from sfumato.counts.choices import Choices, Ways
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
-from sfumato.counts.scoring import score_choices
-from sfumato.counts.tally import Tally
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, MethodError
-from sfumato.methods.adaptive import Known
-from sfumato.methods.boxes import Divisions, longest_path, most_specializations_of_boxes
-from sfumato.methods.sharing import share_out
-from sfumato.partition import Grid
+from sfumato.geometry.candidates import Divisions, Ways, longest_path, most_specializations_of_boxes
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.methods.diffmulti import Known
+from sfumato.methods.growing import share_out
 from sfumato.privacy.budget import GRAIN, grains_of
-from sfumato.privacy.noisy import Noisy, variance_of
+from sfumato.privacy.choices import Choices, score_choices
+from sfumato.privacy.measurements import Noisy, variance_of
+from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import Max
-from sfumato.tree import Tree
+from sfumato.privacy.tally import Tally
+from sfumato.schema.attributes import Numeric
 
 TABLE_1 = Schema.loads("""
 attributes:
@@ -316,7 +315,7 @@ def test_an_empty_table_is_published_like_any_other() -> None:
 
 
 def test_a_round_on_the_grid_and_rounds_on_the_tree_share_one_budget(table_1: MemoryEngine) -> None:
-    from sfumato.counts.tally import Cells
+    from sfumato.privacy.tally import Cells
 
     meter = Meter(table_1, Purse(Fraction(1)), Recorder(9), domain_of(TABLE_1))
     whole = Tally(Grid.whole(TABLE_1.shape), 2, (0, 1))

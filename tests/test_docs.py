@@ -11,7 +11,7 @@ import yaml
 
 from handmade import release_of
 from sfumato import METHODS, SYNTACTIC, Schema, datasets
-from sfumato.cli.reference import reference
+from sfumato.cli.main import reference
 
 ROOT = Path(__file__).parents[1]
 

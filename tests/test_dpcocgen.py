@@ -10,12 +10,12 @@ import pytest
 
 from replay import Recorder, run
 from sfumato import Account, DPCocGen, Release, Schema
-from sfumato.counts.memory import MemoryEngine
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import MethodError
-from sfumato.methods.base import Draft
-from sfumato.methods.groups import NO_STRUCTURE
-from sfumato.partition import Grid
-from sfumato.release.coclusters import CoclusterEstimates
+from sfumato.geometry.grid import Grid
+from sfumato.methods.dpcocgen import NO_STRUCTURE
+from sfumato.methods.method import Draft
+from sfumato.models.coclusters import CoclusterEstimates
 from sfumato.release.manifest import Manifest
 
 SCHEMA = Schema.loads("""

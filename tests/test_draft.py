@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.attributes import Categorical, Identifier, Numeric
-from sfumato.bounds import LARGEST
 from sfumato.errors import SchemaError, TableError
-from sfumato.io import draft_schema, encode, open_table
-from sfumato.schema import Schema
+from sfumato.schema.attributes import LARGEST, Categorical, Identifier, Numeric
+from sfumato.schema.schema import Schema
+from sfumato.tables import draft_schema, encode, open_table
 
 
 def draft(target: str | None = None, **columns: Any) -> Schema:
@@ -91,7 +90,7 @@ def test_a_value_of_most_rows_has_a_leaf_of_its_own(values: Any, points: list[st
 
 
 def test_main_values_are_found_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.io.streams.BATCH_ROWS", 7)
+    monkeypatch.setattr("sfumato.tables.streams.BATCH_ROWS", 7)
     assert [int(point) for point in guess([5, 0, 0] * 40 + list(range(0, 60_000, 2000))).points] == [0]
 
 

@@ -16,13 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import Schema, datasets
-from sfumato.counting import Counting
-from sfumato.counts.tally import CountEngine, Tally
-from sfumato.engines.private_folder import LOCK, PREFIX, sweep
-from sfumato.errors import CountError, TableError
-from sfumato.guard import guarded
-from sfumato.partition import Grid
-from sfumato.tree import Tree
+from sfumato.engines.counting import Counting
+from sfumato.engines.duckdb import LOCK, PREFIX, sweep
+from sfumato.errors import CountError, TableError, guarded
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.tally import CountEngine, Tally
 
 CANARY = "KANARIENVOGEL"
 SCHEMA = Schema.parse({"attributes": {"x": {"kind": "categorical", "taxonomy": ["a", "b"]}}})
@@ -99,7 +98,7 @@ def test_what_cannot_be_removed_stays_locked_for_the_next(tmp_path: Path, monkey
 
 
 def test_a_scan_that_ends_early_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sfumato.engines import duckdb_engine as module
+    from sfumato.engines import duckdb as module
 
     with opened(pa.table({"x": ["a", "b"]}), tmp_path) as engine:
         monkeypatch.setattr(module, "reader_of", lambda _: iter(()))

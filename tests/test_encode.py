@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from one_column import TENTHS, YEAR, coded, codes, loose, names, numeric, reasons
-from sfumato.attributes import Numeric
 from sfumato.errors import SchemaError, TableError
-from sfumato.io import Coded, Misfit, encode, open_table, refuse_misfits
-from sfumato.io.encode import CellFinder, survey
-from sfumato.schema import Schema
+from sfumato.schema.attributes import Numeric
+from sfumato.schema.schema import Schema
+from sfumato.tables import Coded, Misfit, encode, open_table, refuse_misfits
+from sfumato.tables.encode import CellFinder, survey
 
 CANARY = "KANARIENVOGEL"
 
@@ -225,7 +225,7 @@ def test_unexpected_failures_name_the_column_only(monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any) -> None:
         raise KeyError(CANARY)
 
-    monkeypatch.setattr("sfumato.io.wording.distinct", fail)
+    monkeypatch.setattr("sfumato.tables.values.distinct", fail)
     with pytest.raises(TableError, match="column x must be") as caught:
         coded(names("a"), [CANARY])
     assert caught.value.__context__ is None
@@ -250,7 +250,7 @@ def test_codes_decode_to_the_values(values: list[str | None]) -> None:
 
 
 def test_many_batches_and_changing_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.io.streams.BATCH_ROWS", 3)
+    monkeypatch.setattr("sfumato.tables.streams.BATCH_ROWS", 3)
     chunks = pa.chunked_array(
         [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a", None]).dictionary_encode()]
     )

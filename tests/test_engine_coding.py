@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_column import TENTHS, YEAR, names, numeric
-from sfumato.engines.duckdb_coding import write_slots
-from sfumato.engines.table_coding import TableCoding
-from sfumato.io import encode, open_table
-from sfumato.io.streams import Table
-from sfumato.io.values import REASONS
-from sfumato.schema import Schema
+from sfumato.engines.coding import TableCoding
+from sfumato.engines.duckdb import write_slots
+from sfumato.schema.schema import Schema
+from sfumato.tables import encode, open_table
+from sfumato.tables.streams import Table
+from sfumato.tables.values import REASONS
 
 ROWS = {"kind": "numeric", "lower": 1000, "upper": 1099}
 FACTS: dict[str, dict[str, Any]] = {

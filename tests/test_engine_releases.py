@@ -13,15 +13,14 @@ import pytest
 from engines_under_test import ENGINES, Open, by_duckdb, in_memory
 from replay import domain_of
 from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, datasets
-from sfumato.account import Unbooked
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import CountEngine, Counts, Tally
-from sfumato.io import streams
-from sfumato.methods.base import Method
+from sfumato.account import Unbooked, certificate, sealed
+from sfumato.methods.method import Method
 from sfumato.privacy.mechanisms import Exact
-from sfumato.privacy.stream import SeededStream
-from sfumato.schema import Schema
-from sfumato.sealing import certificate, sealed
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.noise import SeededStream
+from sfumato.privacy.tally import CountEngine, Counts, Tally
+from sfumato.schema.schema import Schema
+from sfumato.tables import streams
 
 FEW = ["age", "marital_status", "sex", "income"]
 METHODS: dict[str, tuple[Method, list[str] | None]] = {

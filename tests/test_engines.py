@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines_under_test import ENGINES, OPENERS, Open, assert_same, coded_table, in_memory
-from sfumato.counts import memory
-from sfumato.counts.tally import CountEngine, Tally
-from sfumato.engines.duckdb_engine import DuckDBEngine
-from sfumato.engines.node_file import NodeFile
-from sfumato.engines.questions import Rows
-from sfumato.partition import Grid
-from sfumato.tree import Partition, Tree
+from sfumato.engines import memory
+from sfumato.engines.dialect import Rows
+from sfumato.engines.duckdb import DuckDBEngine, NodeFile
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Partition, Tree
+from sfumato.privacy.tally import CountEngine, Tally
 from trees import growing_trees, random_trees
 
 SHAPE, CLASSES = (3, 5, 2), 3

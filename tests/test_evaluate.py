@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError, TableError
-from sfumato.evaluate.classification import (
+from sfumato.evaluate.fidelity import (
+    FLOOR,
+    RangeQuery,
+    certainty_penalty,
+    discernibility,
+    random_queries,
+    relative_errors,
+)
+from sfumato.evaluate.learning import (
     accuracy,
     accuracy_of_regions,
     accuracy_of_samples,
@@ -20,14 +28,12 @@ from sfumato.evaluate.classification import (
     group_features,
     record_features,
 )
-from sfumato.evaluate.information import certainty_penalty, discernibility
-from sfumato.evaluate.queries import FLOOR, RangeQuery, random_queries, relative_errors
-from sfumato.partition import Grid
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Partition, Tree
+from sfumato.models.regions import regions_of
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.noisy import Noisy
+from sfumato.privacy.measurements import Noisy
 from sfumato.release.manifest import Manifest
-from sfumato.release.regions import regions_of
-from sfumato.tree import Partition, Tree
 from trees import random_trees
 
 SCHEMA = Schema.loads("""

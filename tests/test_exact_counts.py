@@ -11,14 +11,14 @@ import pytest
 
 from open_tables import SMALL, Fuse, Notes, exact
 from sfumato import METHODS, SYNTACTIC, Account, DiffGen, Mondrian
-from sfumato.counts.exact_counts import ExactCounts
-from sfumato.counts.tally import Domain, Tally
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError
-from sfumato.partition import Grid
+from sfumato.geometry.grid import Grid
 from sfumato.privacy.budget import INFINITE, NonPrivate
+from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.ledger import Ledger
-from sfumato.syntactic import SyntacticMethod
-from sfumato.syntactic.base import OpenDraft
+from sfumato.privacy.tally import Domain, Tally
+from sfumato.without_epsilon import SyntacticMethod
+from sfumato.without_epsilon.method import OpenDraft
 from test_account import SCHEMA, TABLE, Schema
 
 WHOLE = Tally(Grid.whole(SMALL.shape), 3)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sfumato.evaluate.fidelity import hellinger
-from sfumato.evaluate.prediction import auc
-from sfumato.schema import Schema
+from sfumato.evaluate.learning import auc
+from sfumato.schema.schema import Schema
 
 SCHEMA = Schema.loads("""
 attributes:

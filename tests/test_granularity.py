@@ -11,13 +11,11 @@ import pytest
 import grids
 from grids import CATEGORICAL, NUMERIC
 from handmade import BOXES
-from sfumato.methods.granularity import Parts, best_granularity
-from sfumato.methods.groups import NO_STRUCTURE, describe_groups, grid_of, structure
+from sfumato.geometry.grid import Grid
+from sfumato.methods.dpcocgen import NO_STRUCTURE, Parts, best_granularity, describe_groups, grid_of, structure
 from sfumato.modl import DataGrid, fit
-from sfumato.partition import Grid
-from sfumato.privacy.noise import discrete_laplace
-from sfumato.privacy.noisy import Noisy
-from sfumato.privacy.stream import SeededStream
+from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.noise import SeededStream, discrete_laplace
 from sfumato.release.manifest import WARNING
 
 # The expected error.

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.attributes import Categorical, Numeric
+from sfumato.arrays import NONE
 from sfumato.errors import SchemaError
-from sfumato.hierarchy import Hierarchy
-from sfumato.schema import Schema
-from sfumato.syntactic.climbing import distortion
-from sfumato.tree import NONE
+from sfumato.schema.attributes import Categorical, Numeric
+from sfumato.schema.hierarchy import Hierarchy
+from sfumato.schema.schema import Schema
+from sfumato.without_epsilon.confidence import distortion
 
 SEX = Hierarchy.of(Categorical(taxonomy=["Female", "Male"]))
 

@@ -22,7 +22,8 @@ from hostile import TARGETS, attempt, seeds, workplace
 from sfumato import Release, Schema, release
 from sfumato.errors import QueryError, ReleaseError, SchemaError, SfumatoError
 from sfumato.privacy.ledger import Ledger
-from sfumato.release import reading, sql
+from sfumato.release import folder as reading
+from sfumato.release import sql
 
 SLOW = {"sql", "release_file", "question_file"}
 

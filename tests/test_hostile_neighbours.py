@@ -15,7 +15,7 @@ import pytest
 import sfumato.account
 from replay import Recorder, Replayer
 from sfumato import Account, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Schema
-from sfumato.methods.base import Method
+from sfumato.methods.method import Method
 
 SCHEMA = Schema.loads("""
 name: people

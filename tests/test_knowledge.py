@@ -9,11 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sfumato.confidence_cap import expected_confidence
 from sfumato.errors import MethodError
-from sfumato.knowledge import Knowledge, Rule
-from sfumato.schema import Schema
-from sfumato.syntactic.statistics import read_knowledge
+from sfumato.release.promises import Knowledge, Rule, expected_confidence
+from sfumato.schema.schema import Schema
+from sfumato.without_epsilon.statistics import read_knowledge
 
 SCHEMA = Schema.loads("""
 attributes:

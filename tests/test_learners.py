@@ -14,16 +14,27 @@ from sklearn.model_selection import KFold, train_test_split
 
 from handmade import manifest_of
 from sfumato import Release, Schema
-from sfumato.cli.evaluate import PROTOCOLS as OFFERED
+from sfumato.cli.measure import PROTOCOLS as OFFERED
 from sfumato.errors import TableError
-from sfumato.evaluate.classification import MOST_INDICATORS, accuracy, accuracy_of_regions, record_features
-from sfumato.evaluate.learners import LEARNERS, teach
-from sfumato.evaluate.lessons import Trial, lessons, lot, majority_accuracy, most_learnt
-from sfumato.evaluate.prediction import area
-from sfumato.evaluate.splits import PROTOCOLS, splits
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Noisy
-from sfumato.release.regions import regions_of
+from sfumato.evaluate.learning import (
+    LEARNERS,
+    MOST_INDICATORS,
+    PROTOCOLS,
+    Trial,
+    accuracy,
+    accuracy_of_regions,
+    area,
+    lessons,
+    lot,
+    majority_accuracy,
+    most_learnt,
+    record_features,
+    splits,
+    teach,
+)
+from sfumato.geometry.grid import Grid
+from sfumato.models.regions import regions_of
+from sfumato.privacy.measurements import Noisy
 
 SCHEMA = Schema.loads("""
 attributes:

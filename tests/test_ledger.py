@@ -11,8 +11,7 @@ import pytest
 
 from debits import ROUND, debit
 from sfumato.errors import BudgetError, LedgerError
-from sfumato.privacy.ledger import FORMAT, Ledger, Reservation
-from sfumato.privacy.ledger_tables import TABLES
+from sfumato.privacy.ledger import FORMAT, TABLES, Ledger, Reservation
 
 
 def test_a_new_ledger_has_its_whole_budget(ledger: Ledger) -> None:

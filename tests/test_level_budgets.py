@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.consistency import Consistent
-from sfumato.methods.bundles import Demand, Workload
-from sfumato.methods.level_budgets import (
+from sfumato.methods.workloads import (
     ENOUGH,
     FOR_LEAVES,
+    Demand,
+    TreeQueries,
     best_split,
     cheapest,
     descent,
@@ -24,7 +24,8 @@ from sfumato.methods.level_budgets import (
     level_grains,
     whole_grains,
 )
-from sfumato.privacy.noisy import variance_of
+from sfumato.models.consistency import Consistent
+from sfumato.privacy.measurements import variance_of
 
 GRAINS = 10**8
 NUMBERS = st.just(0.0) | st.floats(0.5, 100)
@@ -36,7 +37,7 @@ def full_tree(fan_out: int, height: int) -> np.ndarray:
 
 
 @st.composite
-def workloads(draw: st.DrawFn, most_height: int = 5) -> Workload:
+def workloads(draw: st.DrawFn, most_height: int = 5) -> TreeQueries:
     """Draw a tree, leaves on several levels, and a few queries: sets, ranges or any weights."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     splits, most = draw(st.sampled_from([0.4, 0.7, 1.0])), draw(st.integers(2, 5))
@@ -55,10 +56,10 @@ def workloads(draw: st.DrawFn, most_height: int = 5) -> Workload:
         "any": rng.normal(size=(4, leaves)),
     }[draw(st.sampled_from(["sets", "ranges", "any"]))].astype(float)
     weights[0, 0] = 1.0
-    return Workload.of(parents, weights)
+    return TreeQueries.of(parents, weights)
 
 
-def variance_by_nodes(asked: Workload, grains: tuple[int, ...]) -> float:
+def variance_by_nodes(asked: TreeQueries, grains: tuple[int, ...]) -> float:
     """Sum the exact variances of all queries, every node of the tree by itself."""
     is_leaf = np.isin(np.arange(len(asked.parents)), asked.leaves)
     bought = [sum(grains[depth:]) if leaf else grains[depth] for depth, leaf in zip(asked.depths, is_leaf, strict=True)]
@@ -70,7 +71,7 @@ def variance_by_nodes(asked: Workload, grains: tuple[int, ...]) -> float:
 
 @thorough
 @given(workloads(), st.data())
-def test_bundles_have_the_variance_of_the_whole_tree(asked: Workload, data: st.DataObject) -> None:
+def test_bundles_have_the_variance_of_the_whole_tree(asked: TreeQueries, data: st.DataObject) -> None:
     parts = st.lists(st.sampled_from([0, 0, 1, 3, 40]), min_size=asked.height - 1, max_size=asked.height - 1)
     grains = (*(10**7 * part for part in data.draw(parts)), 10**8)
     assert expected_variance(asked, grains) == pytest.approx(variance_by_nodes(asked, grains), rel=1e-5)
@@ -78,7 +79,7 @@ def test_bundles_have_the_variance_of_the_whole_tree(asked: Workload, data: st.D
 
 @thorough
 @given(workloads(), st.integers(0, 5))
-def test_the_way_down_goes_down(asked: Workload, leaning: int) -> None:
+def test_the_way_down_goes_down(asked: TreeQueries, leaning: int) -> None:
     start = 2.0 ** (np.arange(asked.height) * leaning / 3)
     way = list(descent(asked.bundled(np.arange(asked.height)), start / start.sum()))
     variances = [variance for variance, _ in way]
@@ -92,7 +93,7 @@ def test_the_way_down_goes_down(asked: Workload, leaning: int) -> None:
 
 @thorough
 @given(workloads())
-def test_neither_leaves_only_nor_an_even_split_is_better(asked: Workload) -> None:
+def test_neither_leaves_only_nor_an_even_split_is_better(asked: TreeQueries) -> None:
     grains = level_grains(asked.parents, asked.weights.T, Fraction(1, 10))
     assert sum(grains) == GRAINS
     assert min(grains) >= 0
@@ -103,7 +104,7 @@ def test_neither_leaves_only_nor_an_even_split_is_better(asked: Workload) -> Non
 
 @settings(thorough, max_examples=15)
 @given(workloads(most_height=4))
-def test_trying_everything_finds_nothing_better(asked: Workload) -> None:
+def test_trying_everything_finds_nothing_better(asked: TreeQueries) -> None:
     steps = 16
     above = itertools.product(range(steps + 1), repeat=asked.height - 1)
     every = [(*parts, steps - sum(parts)) for parts in above if sum(parts) < steps]
@@ -131,7 +132,7 @@ def test_a_level_that_alone_is_asked_for_gets_it() -> None:
 def test_a_short_branch_counts_on_what_it_leaves() -> None:
     """A leaf below the root gets the whole rest of its path, so nothing need be set aside for it."""
     parents, weights = [-1, 0, 0, 2, 2], [[1.0, 0, 0], [0, 1, 0], [0, 0, 1]]
-    asked = Workload.of(parents, weights)
+    asked = TreeQueries.of(parents, weights)
     grains = level_grains(parents, weights, Fraction(1))
     assert grains == (0, 0, 10**9)
     assert variance_by_nodes(asked, grains) == pytest.approx(3 * variance_of(Fraction(1)))
@@ -169,7 +170,7 @@ def test_large_budgets_do_not_overflow() -> None:
 
 
 def test_the_split_does_not_depend_on_the_budget() -> None:
-    asked = Workload.of(full_tree(4, 4), np.tri(64)[::5])
+    asked = TreeQueries.of(full_tree(4, 4), np.tri(64)[::5])
     small, large = (
         np.array(level_grains(asked.parents, asked.weights.T, epsilon)) / float(epsilon) / 1e9
         for epsilon in (Fraction(1, 100), Fraction(1, 10))
@@ -196,6 +197,6 @@ def test_a_large_tree_takes_seconds() -> None:
     every = np.concatenate(parents)
     leaves = int((np.bincount(every[1:], minlength=size) == 0).sum())
     marks = np.sort(rng.integers(0, leaves, (64, 2)), axis=1)
-    asked = Workload.of(every, (np.arange(leaves) >= marks[:, :1]) & (np.arange(leaves) < marks[:, 1:]))
+    asked = TreeQueries.of(every, (np.arange(leaves) >= marks[:, :1]) & (np.arange(leaves) < marks[:, 1:]))
     paid = whole_grains(best_split(asked), GRAINS)
     assert expected_variance(asked, paid) < 0.2 * expected_variance(asked, whole_grains(leaves_only(17), GRAINS))

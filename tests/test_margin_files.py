@@ -18,7 +18,7 @@ from handmade import PEOPLE, assert_equal, release_of
 from margins_by_hand import margins_of
 from sfumato import Release
 from sfumato.errors import ReleaseError
-from sfumato.privacy.noisy import Groups, Margin
+from sfumato.privacy.measurements import Groups, Margin
 from test_release_folder import reseal
 
 AGE, JOB = 1, 0

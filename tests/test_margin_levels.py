@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato import Schema
-from sfumato.consistency import LeastSquares
-from sfumato.halving import borders, families, height, parts
-from sfumato.methods.margin_levels import CLOSEST, _shared, expected_error, plan_levels
-from sfumato.methods.margins import margin_parts
+from sfumato.geometry.halving import borders, families, height, parts
+from sfumato.methods.margins import CLOSEST, _shared, expected_error, margin_parts, plan_levels
+from sfumato.models.consistency import LeastSquares
 from sfumato.privacy.budget import Schedule
 
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import mutants
 from replay import Recorder, compare, run
 from sfumato import CDiffGen, DiffGen, DiffMulti, Schema
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.tally import Cells, Tally
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import PrivacyError
-from sfumato.methods.base import Method
-from sfumato.partition import Grid
+from sfumato.geometry.grid import Grid
+from sfumato.methods.method import Method
+from sfumato.privacy.tally import Cells, Tally
 
 LONG = Schema.loads("""
 attributes:

@@ -13,14 +13,16 @@ from scipy.stats import entropy
 
 from sfumato import Schema
 from sfumato.evaluate.fidelity import (
+    chosen_marginals,
     city_block,
+    distances,
     hellinger,
     hellinger_distance,
     joint_counts,
     kullback_leibler,
+    marginal_distances,
     total_variation,
 )
-from sfumato.evaluate.marginals import chosen_marginals, distances, marginal_distances
 
 SCHEMA = Schema.loads("""
 attributes:

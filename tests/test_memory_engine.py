@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.counts import blocks, memory, merging, sorted_cells, threads
-from sfumato.counts.families import Families
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.merging import merged
-from sfumato.counts.sorted_cells import SortedCells
-from sfumato.counts.tally import Counts, Domain, Tally
-from sfumato.partition import Grid
-from sfumato.tree import Tree
+from sfumato.engines import kernel as blocks
+from sfumato.engines import kernel as sorted_cells
+from sfumato.engines import kernel as threads
+from sfumato.engines import memory
+from sfumato.engines import memory as merging
+from sfumato.engines.kernel import Families, SortedCells
+from sfumato.engines.memory import MemoryEngine, merged
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.tally import Counts, Domain, Tally
 from trees import growing_trees
 
 SHAPE, CLASSES = (6, 40, 3), 2

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from replay import Purse, Recorder
-from sfumato.counts.choices import Choices, Ways
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Tally
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, LedgerError
-from sfumato.partition import Grid
+from sfumato.geometry.candidates import Ways
+from sfumato.geometry.grid import Grid
+from sfumato.privacy.choices import Choices
+from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import SCORES, BalancedMax, InfoGain, Max
+from sfumato.privacy.tally import Cells, Tally
 
 WHOLE = Tally(Grid.whole((4, 47)), 2, (0, 1))
 ASKED = Choices.of(WHOLE, [Ways.splits(0, 1, 0, 47)])

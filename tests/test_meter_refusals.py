@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from replay import Purse, Recorder
-from sfumato.counts.choices import Choices, Ways
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Counts, Domain, Tally
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import CountError, PrivacyError
-from sfumato.partition import Grid
+from sfumato.geometry.candidates import Ways
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.choices import Choices
+from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import BalancedMax, Max
-from sfumato.tree import Tree
+from sfumato.privacy.tally import Cells, Counts, Domain, Tally
 
 SHAPE, CLASSES = (8,), 2
 HALVES = Tree.whole(SHAPE).refine([0], [0], [0, 4, 8], [0, 3])

@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 import mutants
 from paths import boxes_of, paid_by_points, places_of, points_of, used
 from replay import Purse, Recorder
-from sfumato.counts import memory, scoring
-from sfumato.counts.choices import Choices, Ways
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Domain, Tally
+from sfumato.engines import memory
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError
-from sfumato.partition import Grid
+from sfumato.geometry.candidates import Ways
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy import choices as scoring
 from sfumato.privacy.budget import GRAIN, grains_of
-from sfumato.privacy.score import Children, Score
-from sfumato.privacy.scores import CertaintyGain, Discernibility, InfoGain, Max
-from sfumato.tree import Tree
+from sfumato.privacy.choices import Choices
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.scores import CertaintyGain, Children, Discernibility, InfoGain, Max, Score
+from sfumato.privacy.tally import Cells, Domain, Tally
 
 SHAPE, CLASSES = (3, 5), 2
 POINTS = points_of(SHAPE)

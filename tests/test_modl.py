@@ -11,8 +11,7 @@ import grids
 from grids import ADULT_KINDS, CATEGORICAL, MIXED, MIXED_KINDS, NUMERIC, SQUARE, table_of
 from sfumato.errors import MethodError
 from sfumato.modl import Coordinates, DataGrid, Kind, fit
-from sfumato.modl.intervals import best_intervals, cheapest_cut
-from sfumato.modl.search import cheapest_grid
+from sfumato.modl.search import best_intervals, cheapest_cut, cheapest_grid
 
 PAIR = [CATEGORICAL, CATEGORICAL]
 

@@ -12,12 +12,21 @@ from hypothesis.extra import numpy as arrays
 from scipy.special import gammaln
 
 from grids import CATEGORICAL, MIXED, MIXED_KINDS, NUMERIC, SQUARE, table_of
-from sfumato.modl.codes import SUMMED, bounded, log2_star, log_partitions, universal
-from sfumato.modl.criterion import Kind, Variant
-from sfumato.modl.factorials import TABLE, LogFactorials, log_gamma
+from sfumato.modl.criterion import (
+    SUMMED,
+    TABLE,
+    Kind,
+    LogFactorials,
+    Variant,
+    bounded,
+    log2_star,
+    log_gamma,
+    log_partitions,
+    universal,
+)
+from sfumato.modl.grid import Table
 from sfumato.modl.merging import Merging, merges
-from sfumato.modl.moves import Moving
-from sfumato.modl.table import Table
+from sfumato.modl.search import Moving
 
 
 def test_universal_codes_by_derivation() -> None:

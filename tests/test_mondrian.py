@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from open_tables import SMALL, Rows, drafted, exact, groups_by_hand, rows
 from sfumato import Mondrian, Schema
 from sfumato.errors import MethodError, SchemaError
-from sfumato.release.regions import regions_of
+from sfumato.models.regions import regions_of
 
 SCORES = st.sampled_from(["median", "infogain"])
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
 from sfumato.privacy.mechanisms import Exact
-from sfumato.privacy.noise import CHUNK, coins, coins_within_one, discrete_laplace
-from sfumato.privacy.stream import SeededStream, SystemStream
+from sfumato.privacy.noise import CHUNK, SeededStream, SystemStream, coins, coins_within_one, discrete_laplace
 
 FAR_OUT = 1e-9
 DRAWS = 1_000_000

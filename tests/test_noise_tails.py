@@ -12,8 +12,7 @@ from scipy.stats import binom
 import planted
 from sfumato.privacy import noise as noise_module
 from sfumato.privacy.mechanisms import Exact
-from sfumato.privacy.noise import discrete_laplace, discrete_laplace_each
-from sfumato.privacy.stream import SeededStream
+from sfumato.privacy.noise import SeededStream, discrete_laplace, discrete_laplace_each
 from test_noise import FAR_OUT, fits
 
 DRAWS = 2_000_000

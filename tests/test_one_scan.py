@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from sfumato import Schema
-from sfumato.counts.tally import Tally
-from sfumato.engines.duckdb_engine import duckdb_engine
-from sfumato.io import open_table
-from sfumato.partition import Grid
-from sfumato.tree import Partition, Tree
+from sfumato.engines.duckdb import duckdb_engine
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Partition, Tree
+from sfumato.privacy.tally import Tally
+from sfumato.tables import open_table
 
 WIDE, LEAVES = 3, 400
 SCHEMA = Schema.parse(
@@ -73,7 +73,7 @@ def tree(parts: int) -> Tree:
 
 def plans_of(asked: Tally, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Give all that runs for a tally."""
-    from sfumato.engines import duckdb_engine as module
+    from sfumato.engines import duckdb as module
 
     watched: list[Watched] = []
     connected = module._connected
@@ -107,7 +107,7 @@ def test_a_round_scans_the_rows_once(
 
 def test_scans_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The count would see a query for each region."""
-    from sfumato.engines import duckdb_engine as module
+    from sfumato.engines import duckdb as module
 
     def twice(*given: Any) -> Any:
         found = asked_once(*given)

@@ -12,9 +12,9 @@ import pytest
 from handmade import assert_equal
 from sfumato import TDS, Account, Mondrian, Release, Schema
 from sfumato.errors import ReleaseError
-from sfumato.promises import KAnonymity
 from sfumato.release.folder import sha256
 from sfumato.release.manifest import Manifest, _digest
+from sfumato.release.promises import KAnonymity
 from sfumato.release.risk import believed_after, group_risk
 from test_account import SCHEMA, TABLE
 

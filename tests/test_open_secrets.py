@@ -14,17 +14,16 @@ import pytest
 
 from open_tables import SMALL, Rows, drafted, exact
 from sfumato import TDS, Account, Confidence, DiffGen, Mondrian, Release, Schema
-from sfumato.confidence_cap import ConfidenceCap
-from sfumato.counts.exact_counts import ExactCounts
 from sfumato.errors import MethodError, PrivacyError, ReleaseError
-from sfumato.methods.base import Draft
-from sfumato.partition import Grid
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.methods.method import Draft
 from sfumato.privacy.budget import INFINITE, NonPrivate
-from sfumato.privacy.noisy import Noisy
-from sfumato.privacy.statement import Publication
-from sfumato.promises import KAnonymity
-from sfumato.syntactic.base import OpenDraft
-from sfumato.tree import Tree
+from sfumato.privacy.exact_counts import ExactCounts
+from sfumato.privacy.ledger import Publication
+from sfumato.privacy.measurements import Noisy
+from sfumato.release.promises import ConfidenceCap, KAnonymity
+from sfumato.without_epsilon.method import OpenDraft
 from test_account import SCHEMA as PEOPLE
 from test_account import TABLE
 from test_confidence_releases import publish as capped

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.methods.overdispersion import clipped, clipped_dispersion, corrected
+from sfumato.methods.dpcocgen import clipped, clipped_dispersion, corrected
 
 RATES = [Fraction(1, 1000), Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(5)]
 

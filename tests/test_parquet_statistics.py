@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import Schema
-from sfumato.counting import Counting
-from sfumato.counts.tally import Tally
-from sfumato.io.databases import Query
-from sfumato.partition import Grid
+from sfumato.engines.counting import Counting
+from sfumato.geometry.grid import Grid
+from sfumato.privacy.tally import Tally
+from sfumato.tables.databases import Query
 
 NAN = float("nan")
 PEOPLE = [1.0] * 5 + [NAN] * 1000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.partition import Grid
+from sfumato.geometry.grid import Grid
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 

@@ -16,12 +16,13 @@ import mutants
 from paths import NOWHERE, boxes_of, charged, paid_by_points, places_of, points_of, used
 from replay import Call, Purse, Recorder, Replayer, assert_same_draft, domain_of, loss_of
 from sfumato import DiffMulti
-from sfumato.counts import memory, scoring
-from sfumato.counts.charges import Charges
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Tally
-from sfumato.methods.base import Draft
+from sfumato.engines import memory
+from sfumato.methods.method import Draft
+from sfumato.privacy import choices as scoring
 from sfumato.privacy.budget import Debit
+from sfumato.privacy.charges import Charges
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.tally import Tally
 from test_replay import SCHEMA, VARIANTS, engine
 from test_replay import rows as records
 from test_selection import permuted_and_flipped, softmax

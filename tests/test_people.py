@@ -11,13 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from margins_by_hand import CLEAR, least_squares_by_hand, margins_of, people_by_hand
-from sfumato.consistency import LeastSquares
-from sfumato.halving import borders, families, height
-from sfumato.methods.margin_levels import plan_levels
-from sfumato.privacy.noise import discrete_laplace
-from sfumato.privacy.noisy import Groups, Margin
-from sfumato.privacy.stream import SeededStream
-from sfumato.release.people import MOST_LOOKED_AT, _measurements, people_of
+from sfumato.geometry.halving import borders, families, height
+from sfumato.methods.margins import plan_levels
+from sfumato.models.consistency import LeastSquares
+from sfumato.models.margins import MOST_LOOKED_AT, _measurements, people_of
+from sfumato.privacy.measurements import Groups, Margin
+from sfumato.privacy.noise import SeededStream, discrete_laplace
 
 MARGINS = st.integers(1, 20).flatmap(margins_of)
 

@@ -11,10 +11,10 @@ import pytest
 
 from command_line import done, done_json, refused
 from sfumato import Schema, cocluster
-from sfumato.coclustering import NOT_PRIVATE, Coclustering, kinds_of
 from sfumato.errors import MethodError, ReleaseError
-from sfumato.pictures.departures import departures, pair_counts, seriation
-from sfumato.pictures.triangle import draw_grid
+from sfumato.holder import NOT_PRIVATE, Coclustering
+from sfumato.pictures.triangle import departures, draw_grid, pair_counts, seriation
+from sfumato.schema.schema import kinds_of
 
 pytest.importorskip("matplotlib")
 

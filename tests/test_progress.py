@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from command_line import SCHEMA, people
 from sfumato import Account, DiffGen, DiffMulti, Schema
-from sfumato.cli.progress import STEPS, Progress
+from sfumato.cli.show import STEPS, Progress
 from sfumato.privacy.budget import Schedule
 
 

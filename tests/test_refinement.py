@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from sfumato.release.refinement import LEAST_EXPECTED, SHAPES, Posterior, dispersion, refined
+from sfumato.models.coclusters import LEAST_EXPECTED, SHAPES, Posterior, dispersion, refined
 
 
 def mean_by_hand(shape: float, rate: float, expected: float, noisy: float) -> float:

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from handmade import BOXES, RANGES, assert_equal, box_releases, leaf_weights, manifest_of, release_of, weight_by_hand
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError
-from sfumato.partition import Grid
-from sfumato.privacy.noise import discrete_laplace
-from sfumato.privacy.noisy import Noisy
-from sfumato.privacy.stream import SeededStream
-from sfumato.release.answers import Z95, Estimate
-from sfumato.release.projection import nonnegative
+from sfumato.geometry.grid import Grid
+from sfumato.models.model import Z95, Estimate
+from sfumato.models.projection import nonnegative
+from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.noise import SeededStream, discrete_laplace
 
 # Counting.
 

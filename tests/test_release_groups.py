@@ -22,10 +22,10 @@ from groups_by_hand import (
 )
 from handmade import BOXES, RANGES, leaf_weights
 from sfumato import Release
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Margin, Noisy
-from sfumato.release.coclusters import CoclusterEstimates
-from sfumato.release.spread import Spread
+from sfumato.geometry.grid import Grid
+from sfumato.models.coclusters import CoclusterEstimates
+from sfumato.models.margins import Spread
+from sfumato.privacy.measurements import Margin, Noisy
 
 # Both counts together.
 

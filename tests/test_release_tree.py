@@ -24,14 +24,14 @@ from handmade import (
     weight_by_hand,
 )
 from sfumato import Release
-from sfumato.boxes import Boxes
 from sfumato.errors import ReleaseError
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import NodeCounts, Noisy
-from sfumato.release.class_shares import class_shares
-from sfumato.release.estimating import estimates_of
-from sfumato.release.regions import regions_of, sides_of
-from sfumato.tree import Tree
+from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.models.estimates import class_shares
+from sfumato.models.questions import estimates_of
+from sfumato.models.regions import regions_of, sides_of
+from sfumato.privacy.measurements import NodeCounts, Noisy
 from trees import random_trees
 
 

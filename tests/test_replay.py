@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from replay import Purse, Recorder, compare, domain_of, loss_of, run
 from sfumato import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Schema
-from sfumato.counts.choices import Choices, Ways
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Tally
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import MethodError
-from sfumato.methods.base import Draft, Method
-from sfumato.partition import Grid
+from sfumato.geometry.candidates import Ways
+from sfumato.geometry.grid import Grid
+from sfumato.methods.method import Draft, Method
 from sfumato.privacy.budget import GRAIN
-from sfumato.privacy.noisy import NodeCounts, Noisy
+from sfumato.privacy.choices import Choices
+from sfumato.privacy.measurements import NodeCounts, Noisy
+from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import Max
+from sfumato.privacy.tally import Cells, Tally
 
 SCHEMA = Schema.loads("""
 attributes:

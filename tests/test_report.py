@@ -17,18 +17,15 @@ from command_line import HEADER, SCHEMA, done, done_json, people, publish, refus
 from handmade import BOXES, handmade_tree, release_of, release_over
 from pages import Page, problems_of
 from sfumato import Account, DiffGen, Release, Schema
-from sfumato.conditions import read_condition
+from sfumato.models.model import Z95
 from sfumato.pictures.inline import picture
-from sfumato.privacy.noisy import Margin
-from sfumato.release.answers import Z95
+from sfumato.privacy.measurements import Margin
 from sfumato.report import report
-from sfumato.report.asking import together
-from sfumato.report.bins import bins_of, every_bins
+from sfumato.report.asking import bins_of, every_bins, half_widths, questions_to, together
+from sfumato.report.distributions import strongest_pairs
 from sfumato.report.html import Html, tag
-from sfumato.report.intervals import half_widths
-from sfumato.report.loading import snippets
-from sfumato.report.pairs import strongest_pairs
-from sfumato.report.questions import questions_to
+from sfumato.report.promise import snippets
+from sfumato.schema.conditions import read_condition
 from test_cli_confidence import GIVEN, STATISTICS
 
 DP = ["publish", "people.csv", "--epsilon", "1", "--out", "out"]

@@ -8,16 +8,27 @@ import sys
 
 import numpy as np
 import pytest
-
 import sfumato.papers.catalogue as catalogue
+
 from command_line import RUNNER
 from sfumato.cli import main
 from sfumato.cli.show import REFUSED
-from sfumato.papers.figures import Claim, Effort, Figure, Found, Paper
-from sfumato.papers.report import NO_GUARANTEE
-from sfumato.papers.stated import TITLES, Stated, stated
-from sfumato.papers.verdicts import Between, Beyond, Parts, Verdict
-from sfumato.pictures.curves import Panel
+from sfumato.papers.figures import (
+    TITLES,
+    Between,
+    Beyond,
+    Claim,
+    Effort,
+    Figure,
+    Found,
+    Paper,
+    Parts,
+    Stated,
+    Verdict,
+    stated,
+)
+from sfumato.papers.reproduction import NO_GUARANTEE
+from sfumato.pictures.canvas import Panel
 
 EVERY_FIGURE = [figure for paper in catalogue.PAPERS.values() for figure in paper.figures]
 EVERY_CLAIM = [claim for paper in catalogue.PAPERS.values() for claim in paper.claims]
@@ -127,17 +138,17 @@ def test_runs_of_the_quick_effort_are_among_all() -> None:
 
 SMALL = {"source": "census", "sensitive": "salary", "rows": 3000, "run": 0}
 WORKS = [
-    {"work": "accuracy.learnt", "protocol": "2/3", "method": "DiffGen, ours", "epsilon": "1", "h": 4, "run": 0},
-    {"work": "accuracy.learnt", "protocol": "10-fold", "method": "TDS, k = 5", "run": 11},
+    {"work": "runs.learnt", "protocol": "2/3", "method": "DiffGen, ours", "epsilon": "1", "h": 4, "run": 0},
+    {"work": "runs.learnt", "protocol": "10-fold", "method": "TDS, k = 5", "run": 11},
     {
-        "work": "accuracy.raw",
+        "work": "runs.raw",
         "protocol": "5-fold",
         "attributes": ["age", "sex", "income"],
         "method": "raw rows",
         "run": 0,
     },
     {
-        "work": "accuracy.learnt",
+        "work": "runs.learnt",
         "protocol": "files",
         "learner": "linear SVM",
         "attributes": ["sex", "income"],
@@ -146,16 +157,16 @@ WORKS = [
         "h": 100,
         "run": 0,
     },
-    {"work": "generality.generalized", "method": "DiffMulti NCP, ours", "epsilon": "1", "h": 50, "run": 0},
-    {"work": "generality.matched", "method": "DiffMulti, ours", "epsilon": "1", "h": 50, "run": 0},
-    {"work": "generality.grown", "method": "DiffMulti, ours", "epsilon": "1", "h": 50, "rows": 60_000, "run": 0},
+    {"work": "runs.generalized", "method": "DiffMulti NCP, ours", "epsilon": "1", "h": 50, "run": 0},
+    {"work": "runs.matched", "method": "DiffMulti, ours", "epsilon": "1", "h": 50, "run": 0},
+    {"work": "runs.grown", "method": "DiffMulti, ours", "epsilon": "1", "h": 50, "rows": 60_000, "run": 0},
     {"work": "dpcocgen.distance", "method": "Laplace baseline", "epsilon": "1", "run": 0},
     {"work": "dpcocgen.asked", "method": "DPCocGen, ours", "epsilon": "1", "run": 0},
     {"work": "dpcocgen.taught", "method": "raw rows", "run": 0},
-    {"work": "capping.suppressed", "method": "confidence", "distortion": "0.6", **SMALL},
-    {"work": "capping.asked", "method": "Mondrian, Max.k", **SMALL},
-    {"work": "capping.asked", "method": "Laplace, interactive", "epsilon": "0.1", **SMALL},
-    {"work": "capping.grown", "method": "Mondrian, k = 10", "rows": 5000, "k": 10, "run": 0},
+    {"work": "confidence.suppressed", "method": "confidence", "distortion": "0.6", **SMALL},
+    {"work": "confidence.asked", "method": "Mondrian, Max.k", **SMALL},
+    {"work": "confidence.asked", "method": "Laplace, interactive", "epsilon": "0.1", **SMALL},
+    {"work": "confidence.grown", "method": "Mondrian, k = 10", "rows": 5000, "k": 10, "run": 0},
 ]
 
 

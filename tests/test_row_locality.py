@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from one_column import coded, loose, names, numeric
-from sfumato.attributes import Numeric
 from sfumato.errors import TableError
-from sfumato.io import Table, encode, open_table
-from sfumato.schema import Schema
+from sfumato.schema.attributes import Numeric
+from sfumato.schema.schema import Schema
+from sfumato.tables import Table, encode, open_table
 
 BILLION = numeric(0, 10**13, 10**9, missing="none")
 ROOMS = names("1", "2", "x", "studio", "true", "9007199254740993", "other", missing="other", unseen="other")
@@ -166,7 +166,7 @@ def test_codes_of_a_row_depend_on_that_row_alone(
         return [encode(table, schema).columns["x"].tolist() for schema in schemas]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.io.streams.BATCH_ROWS", batch)
+        patch.setattr("sfumato.tables.streams.BATCH_ROWS", batch)
         before = all_codes(values)
         for place in range(len(values) + 1):
             after = all_codes([*values[:place], record, *values[place:]])

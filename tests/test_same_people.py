@@ -12,12 +12,11 @@ import pytest
 
 from command_line import run
 from sfumato import Account, Schema
-from sfumato.cli.data import find_data
+from sfumato.cli.tables import find_data
 from sfumato.errors import TableError
-from sfumato.io import open_table
-from sfumato.io.databases import Query
-from sfumato.io.rowwise import table_of
-from sfumato.io.spark import spark_frame
+from sfumato.tables import open_table
+from sfumato.tables.databases import Query, table_of
+from sfumato.tables.frames import spark_frame
 
 SCHEMA = Schema.parse(
     {

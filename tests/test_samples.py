@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from handmade import BOXES, PEOPLE, release_of
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.io import encode, open_table
-from sfumato.release.projection import nonnegative
-from sfumato.release.synthesis import draw_cells
+from sfumato.models.projection import nonnegative
+from sfumato.release.records import draw_cells
+from sfumato.tables import encode, open_table
 
 
 def test_samples_lie_in_the_domain(people: Release) -> None:

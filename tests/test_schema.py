@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sfumato.attributes import Categorical, Identifier, Numeric
 from sfumato.errors import SchemaError
-from sfumato.schema import Schema
+from sfumato.schema.attributes import Categorical, Identifier, Numeric
+from sfumato.schema.schema import Schema
 
 SMALL = """
 name: people

@@ -15,20 +15,24 @@ import test_open_releases as open_releases
 from handmade import manifest_of
 from sfumato import Mondrian, Release, Schema
 from sfumato.errors import ReleaseError, TableError
-from sfumato.evaluate import queries, scorecard
+from sfumato.evaluate import fidelity as queries
+from sfumato.evaluate import scorecard
 from sfumato.evaluate.card import NOT_PRIVATE
-from sfumato.evaluate.information import (
+from sfumato.evaluate.fidelity import (
+    RangeQuery,
     certainty_penalty,
     certainty_penalty_of,
     discernibility,
+    errors_by_size,
     heights_of,
     precision_of,
+    random_queries,
+    relative_errors,
     sizes_of,
 )
-from sfumato.evaluate.queries import RangeQuery, errors_by_size, random_queries, relative_errors
-from sfumato.partition import Grid
-from sfumato.privacy.noisy import Noisy
-from sfumato.release.regions import regions_of, sides_of
+from sfumato.geometry.grid import Grid
+from sfumato.models.regions import regions_of, sides_of
+from sfumato.privacy.measurements import Noisy
 
 SCHEMA = Schema.loads("""
 name: people

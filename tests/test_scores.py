@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from sfumato.errors import MethodError, PrivacyError
-from sfumato.privacy.score import Children
 from sfumato.privacy.scores import (
     SCORES,
     BalancedMax,
     CertaintyGain,
+    Children,
     Deviation,
     Discernibility,
     InfoGain,

@@ -15,8 +15,8 @@ from scipy.stats import chi2
 
 from sfumato.privacy import selection as selection_module
 from sfumato.privacy.mechanisms import CHOOSERS, Exact
+from sfumato.privacy.noise import SeededStream
 from sfumato.privacy.selection import Scored, exponential, permute_and_flip
-from sfumato.privacy.stream import SeededStream
 
 FAR_OUT = 1e-9
 REPEATS = 100_000

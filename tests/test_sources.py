@@ -14,11 +14,10 @@ import pytest
 from command_line import run
 from sfumato import Account, Laplace, Schema
 from sfumato.errors import TableError
-from sfumato.io import encode, open_table, streams
-from sfumato.io.databases import Query
-from sfumato.io.frames import open_frame
-from sfumato.io.parts import fixed_folder
-from sfumato.io.rowwise import table_of
+from sfumato.tables import encode, open_table, streams
+from sfumato.tables.databases import Query, table_of
+from sfumato.tables.frames import open_frame
+from sfumato.tables.streams import fixed_folder
 
 CANARY = "Ermentrude"
 SCHEMA = Schema.parse(
@@ -125,7 +124,7 @@ def test_spark_frames_are_read_partition_by_partition() -> None:
             assert prefetchPartitions
             return iter(list(zip(AGES, TOWNS, strict=True)))
 
-    from sfumato.io import frames
+    from sfumato.tables import frames
 
     batches = frames._spark_batches(Frame().select("`age`", "`town`"))
     (batch,) = batches

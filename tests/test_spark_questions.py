@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.counts.tally import Tally
-from sfumato.engines.questions import Rows
-from sfumato.engines.spark_questions import grid_query, stepped, tree_query
-from sfumato.partition import Grid
-from sfumato.tree import Tree
+from sfumato.engines.dialect import Rows
+from sfumato.engines.spark import grid_query, stepped, tree_query
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.tally import Tally
 
 ROWS = Rows("coded", 2, weighted=False)
 

@@ -20,7 +20,7 @@ from command_line import done, done_json, refused
 from handmade import BOXES, RANGES, box_releases, leaf_weights, release_of, tree_releases
 from sfumato import METHODS, Account, Release, Schema
 from sfumato.errors import QueryError
-from sfumato.release import cell_columns
+from sfumato.release import sql as cell_columns
 
 LEAVES = {name: cell_columns.cell_columns(BOXES)[name].values.to_pylist() for name in BOXES.attributes}
 

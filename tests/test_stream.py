@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sfumato.privacy.stream import SeededStream, SystemStream, uniform_below
+from sfumato.privacy.noise import SeededStream, SystemStream, uniform_below
 
 BLOCK = 1 << 16
 

@@ -13,16 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines_under_test import assert_same
-from sfumato.counts import streamed
-from sfumato.counts.memory import MemoryEngine
-from sfumato.counts.streamed import Batch, StreamedRows
-from sfumato.counts.tally import Tally
-from sfumato.counts.threads import in_turns
-from sfumato.engines.duckdb_engine import DuckDBEngine
-from sfumato.engines.node_file import NodeFile
-from sfumato.engines.questions import Rows
+from sfumato.engines import memory as streamed
+from sfumato.engines.dialect import Rows
+from sfumato.engines.duckdb import DuckDBEngine, NodeFile
+from sfumato.engines.kernel import in_turns
+from sfumato.engines.memory import Batch, MemoryEngine, StreamedRows
 from sfumato.errors import CountError
-from sfumato.tree import Tree
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.tally import Tally
 from trees import growing_trees
 
 SHAPE, CLASSES = (3, 5, 2), 3

@@ -12,11 +12,11 @@ import pytest
 
 from sfumato import DiffMulti, Schema
 from sfumato.account import Account
-from sfumato.counting import Counting, least_memory
-from sfumato.counts.tally import Tally
-from sfumato.io.streams import BATCH_ROWS
+from sfumato.engines.counting import Counting, least_memory
+from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import Laplace
-from sfumato.partition import Grid
+from sfumato.privacy.tally import Tally
+from sfumato.tables.streams import BATCH_ROWS
 
 TOWNS = Schema.parse(
     {

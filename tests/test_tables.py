@@ -19,10 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import TableError
-from sfumato.io import duck, streams, tables
-from sfumato.io.streams import Table
-from sfumato.io.tables import open_table
-from sfumato.io.wording import NESTED_TEXT, UNREADABLE_TEXT
+from sfumato.tables import sources as tables
+from sfumato.tables import streams
+from sfumato.tables import streams as duck
+from sfumato.tables.sources import open_table
+from sfumato.tables.streams import Table
+from sfumato.tables.values import NESTED_TEXT, UNREADABLE_TEXT
 
 CANARY = "KANARIENVOGEL"
 Writer = Callable[[str, str | bytes], Path]

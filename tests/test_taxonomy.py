@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import SchemaError
-from sfumato.taxonomy import DEEPEST, Nested, Taxonomy
+from sfumato.schema.taxonomy import DEEPEST, Nested, Taxonomy
 
 
 @st.composite

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from open_tables import SMALL, Rows, drafted, exact, groups_by_hand, rows
 from sfumato import TDS
 from sfumato.errors import MethodError
-from sfumato.syntactic.topdown import TopDown
+from sfumato.without_epsilon.tds import TopDown
 
 
 @given(rows(), st.integers(2, 12))

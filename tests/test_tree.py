@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.tree import Tree
+from sfumato.geometry.tree import Tree
 from trees import growing_trees, random_trees
 
 SHAPE = (3, 5, 4)
@@ -40,8 +40,8 @@ def test_children_are_searched_for_as_they_are_looked_up(tree: Tree) -> None:
     """And rows are moved in blocks of any size."""
     looked_up = tree.locate(list(POINTS.T), len(POINTS))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.descent.LONGEST_ROW", 0)
-        patch.setattr("sfumato.tree.BLOCK", 7)
+        patch.setattr("sfumato.geometry.tree.LONGEST_ROW", 0)
+        patch.setattr("sfumato.geometry.tree.BLOCK", 7)
         again = Tree(tree.shape, tree.parents, tree.attributes, tree.lows, tree.highs)
         assert np.array_equal(again.locate(list(POINTS.T), len(POINTS)), looked_up)
 

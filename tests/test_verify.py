@@ -21,7 +21,7 @@ from sfumato import TDS, Account, CDiffGen, Confidence, DiffGen, DiffMulti, DPCo
 from sfumato.cli.show import REFUSED
 from sfumato.errors import ReleaseError
 from sfumato.privacy.ledger import Ledger
-from sfumato.release.verification import Verification
+from sfumato.release.verify import Verification
 from test_account import SCHEMA
 from test_account import TABLE as FEW
 from test_release_folder import reseal

@@ -11,8 +11,7 @@ import pytest
 from debits import ROUND, debit
 from sfumato.errors import LedgerError
 from sfumato.privacy import ledger as ledger_module
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.witness import Witness
+from sfumato.privacy.ledger import Ledger, Witness
 
 ROUND_SMALL = debit(Fraction(1, 20))
 

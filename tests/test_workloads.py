@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from handmade import BOXES, RANGES, leaf_weights
 from sfumato.errors import MethodError
+from sfumato.geometry.tree import Tree
 from sfumato.methods.workloads import MOST_MARGINS, margin_queries, range_queries, region_weights, scattered
-from sfumato.schema import Schema
-from sfumato.tree import Tree
+from sfumato.schema.schema import Schema
 from trees import random_trees
 
 

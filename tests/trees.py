@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.tree import Tree
+from sfumato.geometry.tree import Tree
 
 
 def random_trees(shape: Sequence[int], most_levels: int = 4) -> st.SearchStrategy[Tree]:

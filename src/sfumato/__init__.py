@@ -9,12 +9,12 @@ from sfumato.account import Account
 from sfumato.errors import SfumatoError
 from sfumato.holder import check, cocluster, draft
 from sfumato.methods import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
-from sfumato.release.answers import Estimate
+from sfumato.models.model import Estimate
 from sfumato.release.release import Release
-from sfumato.release.verification import verify
-from sfumato.schema import Schema
-from sfumato.syntactic import SYNTACTIC, TDS, Confidence, Mondrian
-from sfumato.taxonomy import Taxonomy
+from sfumato.release.verify import verify
+from sfumato.schema.schema import Schema
+from sfumato.schema.taxonomy import Taxonomy
+from sfumato.without_epsilon import SYNTACTIC, TDS, Confidence, Mondrian
 
 __version__ = version("sfumato")
 

@@ -1,42 +1,101 @@
-"""One table, one lifetime budget, many releases: where a method, the data and the ledger meet.
+"""From a draft to a release: the certificate is written from the ledger's lines, and drafts that belie it are refused.
+
+Apart from the account because here the order no longer matters: everything was looked at, and nothing can be spent.
+
+One table, one lifetime budget, many releases: where a method, the data and the ledger meet.
 
 The order is the guarantee's: everything that can be refused is refused first, then epsilon is reserved, then the
 method runs behind a meter that writes each debit before it looks, and only then is there a release to seal. Methods
 without epsilon have a way of their own, in which the ledger is told that nothing bounds what they tell.
+
+Releases with known seeds, for those who measure methods: they carry no guarantee and are booked nowhere that lasts.
+
+Apart from the account, which serves holders: a ledger is needed only because methods without epsilon write to one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counting import Counting, columns_of
-from sfumato.counts.exact_counts import ExactCounts
-from sfumato.counts.listing import MemoryListing
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Domain
+from sfumato.engines.counting import Counting, columns_of
+from sfumato.engines.memory import MemoryListing
 from sfumato.errors import LedgerError, MethodError, PrivacyError, SchemaError
-from sfumato.io.encode import Coded, encode, refuse_misfits
-from sfumato.io.tables import open_table
-from sfumato.methods.base import Method
-from sfumato.privacy.budget import Debit, Schedule, epsilon_of
-from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation
+from sfumato.methods.method import Draft, Method
+from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
+from sfumato.privacy.exact_counts import ExactCounts
+from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation, Statement
 from sfumato.privacy.mechanisms import Exact, Mechanisms
-from sfumato.privacy.statement import Statement
-from sfumato.privacy.stream import SeededStream, Stream, SystemStream, uniform_below
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.noise import SeededStream, Stream, SystemStream, uniform_below
+from sfumato.privacy.tally import Domain
 from sfumato.release.folder import space_for
+from sfumato.release.manifest import Manifest
+from sfumato.release.promises import Promise
 from sfumato.release.release import Release
-from sfumato.schema import Schema
-from sfumato.sealing import certificate, sealed, sealed_openly
+from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
-from sfumato.syntactic.base import SyntacticMethod
+from sfumato.tables.encode import Coded, encode, refuse_misfits
+from sfumato.tables.sources import open_table
+from sfumato.without_epsilon.method import OpenDraft, SyntacticMethod
+
+MISTAKE = "Nothing was released. Report this: it is a mistake of the method."
+
+
+def certificate(
+    method: Method | SyntacticMethod, publication: str, schema: Schema, steps: tuple[str, ...], *, secure: bool
+) -> Manifest:
+    """Say what was published and how; what it cost, or what is promised instead, is still to be filled in."""
+    return Manifest(
+        version=version("sfumato"),
+        publication=publication,
+        method=method.name,
+        parameters=method.parameters,
+        debits=(),
+        secure=secure,
+        schema_digest=schema.digest,
+        steps=steps,
+    )
+
+
+def sealed(draft: Draft, schema: Schema, blank: Manifest, debits: tuple[Debit, ...]) -> Release:
+    """Make a release with an epsilon; refuse counts that have no noise, whatever was paid for them."""
+    bought = [draft.counts, *(one.noisy for one in draft.earlier if len(one.nodes))]
+    bought += [] if draft.histogram is None else [draft.histogram]
+    if any(noisy.is_exact for noisy in bought):
+        raise PrivacyError("counts published with an epsilon must have noise, and some have none", MISTAKE)
+    return Release(
+        schema,
+        draft.partition,
+        draft.counts,
+        draft.margins,
+        replace(blank, debits=debits),
+        draft.earlier,
+        draft.consistency,
+        draft.histogram,
+    )
+
+
+def sealed_openly(
+    draft: OpenDraft, schema: Schema, blank: Manifest, promise: Promise, looks: tuple[NonPrivate, ...]
+) -> Release:
+    """Make a release without epsilon; refuse groups that break its promise, and counts that nobody noted."""
+    if not draft.counts.is_exact or not promise.kept(draft.partition, draft.counts.counts):
+        raise PrivacyError(f"every group must have the promised {promise.model}, and one has not", MISTAKE)
+    if not looks:
+        raise PrivacyError("a method without epsilon must have looked at the table through its exact counts", MISTAKE)
+    manifest = replace(blank, promise=promise, looks=looks)
+    return Release(schema, draft.partition, draft.counts, {}, manifest, notes=draft.notes)
+
 
 Watch = Callable[[str], None]
 
@@ -233,3 +292,19 @@ def class_counts(coded: Coded, schema: Schema) -> NDArray[np.int64]:
     if schema.target is None:
         return np.array([coded.rows])
     return np.bincount(coded.columns[schema.target], minlength=len(schema.classes))
+
+
+def seeded_release(
+    table: Any,
+    schema: Schema,
+    method: Method | SyntacticMethod,
+    epsilon: str | None,
+    seed: int,
+    out: str | Path | None = None,
+) -> Release:
+    """Publish a table with a known seed; the epsilon is for methods that have one."""
+    with tempfile.TemporaryDirectory() as folder:
+        account = Account(Path(folder) / "passing.ledger", schema)
+        if isinstance(method, SyntacticMethod):
+            return account.publish_without_epsilon(table, method, out=out, despite_budget=True, unsafe_seed=seed)
+        return account.publish(table, method, str(epsilon), out=out, unsafe_seed=seed)

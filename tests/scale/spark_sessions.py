@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from sfumato.counts.tally import CountEngine
-from sfumato.engines.spark_engine import spark_engine
-from sfumato.schema import Schema
+from sfumato.engines.spark import spark_engine
+from sfumato.privacy.tally import CountEngine
+from sfumato.schema.schema import Schema
 
 
 def local_session() -> SparkSession:

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfumato.counts.tally import CountEngine, Tally
-from sfumato.engines.duckdb_engine import NODES, duckdb_engine
-from sfumato.engines.private_folder import private_folder
-from sfumato.io.streams import Table
-from sfumato.partition import Grid
-from sfumato.schema import Schema
-from sfumato.tree import Tree
+from sfumato.engines.duckdb import NODES, duckdb_engine, private_folder
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.tally import CountEngine, Tally
+from sfumato.schema.schema import Schema
+from sfumato.tables.streams import Table
 
 ROWS = 8_000_000
 WIDE = {f"a{place}": {"kind": "numeric", "lower": 0, "upper": 999} for place in range(6)}

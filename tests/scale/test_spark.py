@@ -22,10 +22,10 @@ from spark_sessions import local_session
 from engines_under_test import in_memory
 from replay import Recorder, assert_same_draft, run
 from sfumato import Account, DiffGen, DiffMulti, Laplace, Schema, datasets
-from sfumato.counts.tally import CountEngine, Counts, Tally
-from sfumato.engines.spark_engine import spark_engine
+from sfumato.engines.spark import spark_engine
 from sfumato.errors import CountError, TableError
-from sfumato.partition import Grid
+from sfumato.geometry.grid import Grid
+from sfumato.privacy.tally import CountEngine, Counts, Tally
 from test_engine_releases import published
 
 warnings.simplefilter("ignore", FutureWarning)

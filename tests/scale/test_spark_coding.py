@@ -12,8 +12,8 @@ from spark_sessions import local_session
 
 from sfumato.engines.coding import coding_of
 from sfumato.engines.dialect import SparkDialect
-from sfumato.engines.spark_engine import _KINDS, Room, keep_slots
-from sfumato.schema import Schema
+from sfumato.engines.spark import _KINDS, Room, keep_slots
+from sfumato.schema.schema import Schema
 from test_engine_coding import COLUMNS, FACTS, MISSING, Slots, assert_alike, slots_of
 
 KINDS = ["text", "double", "float", "bigint", "byte", "unsigned", "decimal", "long decimal", "truth", "day", "nested"]

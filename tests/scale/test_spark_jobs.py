@@ -13,11 +13,11 @@ from spark_sessions import by_spark, local_session
 
 from engines_under_test import coded_table
 from sfumato import datasets
-from sfumato.counts.tally import CountEngine, Tally
-from sfumato.engines.questions import Rows
-from sfumato.engines.spark_engine import STEPS, Room, SparkEngine, spark_engine
-from sfumato.partition import Grid
-from sfumato.tree import Tree
+from sfumato.engines.dialect import Rows
+from sfumato.engines.spark import STEPS, Room, SparkEngine, spark_engine
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.tally import CountEngine, Tally
 
 SHAPE, CLASSES = (400, 5, 3), 2
 

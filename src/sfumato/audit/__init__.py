@@ -7,6 +7,6 @@ neither the meter's books nor the proofs.
 from __future__ import annotations
 
 from sfumato.audit.attack import Finding, attack
-from sfumato.audit.pairs import PAIRS, Pair
+from sfumato.audit.events import PAIRS, Pair
 
 __all__ = ["PAIRS", "Finding", "Pair", "attack"]

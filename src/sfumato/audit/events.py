@@ -1,4 +1,20 @@
-"""Events by which releases of two neighbouring tables may be told apart, and the choice of the most telling one.
+"""Neighbouring tables on a tiny public domain: those on which mistakes are most likely to show.
+
+Few cells, so that every event is frequent; and the one record stands where code is tempted to look: in an empty table,
+alone in a leaf or a class, at the end of a range, where it breaks a tie.
+
+From how often something was seen to what must be true of its probability, with a stated confidence.
+
+Exact binomial tails (Clopper and Pearson, 1934), so that a bound fails no more often than it says, also for rare
+events.
+
+What someone who knows both tables sees in a release: numbers that tell on which one it was made, and its shape.
+
+The two tables agree but for one record. So of every measurement the cell that would hold that record tells something:
+the noisy count y of a cell that holds c others is exp(rate) times as likely with the record if y > c, and so much less
+likely if not. Added up, that is the most that noise can tell; the other numbers do not rely on what is claimed.
+
+Events by which releases of two neighbouring tables may be told apart, and the choice of the most telling one.
 
 An event is a threshold on a number that is seen in a release. One more number is learnt: how much more often a shape
 was met on one table than on the other, alone and together with the evidence of the counts.
@@ -6,19 +22,262 @@ was met on one table than on the other, alone and together with the evidence of 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.audit.bounds import epsilons_hinted
-from sfumato.audit.observations import NUMBERS, Observations
+from sfumato.arrays import Booleans, Floats, Integers
+from sfumato.engines.memory import MemoryEngine
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.halving import borders
+from sfumato.geometry.tree import Partition, Tree
+from sfumato.methods.method import Draft
+from sfumato.privacy.budget import Debit
+from sfumato.privacy.measurements import Noisy
+from sfumato.schema.schema import Schema
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+Codes = tuple[int, ...]
+
+SCHEMA = Schema.loads("""
+name: neighbours
+confirmed: true
+attributes:
+  job: {kind: categorical, taxonomy: {Office: [Clerk, Judge], Field: [Farmer]}}
+  age: {kind: numeric, lower: 0, upper: 3, missing: Unknown}
+  class: {kind: class, taxonomy: [Yes, No]}
+""")
+
+COMMON, OTHER, LAST, UNKNOWN = (0, 0, 0), (1, 1, 0), (2, 3, 1), (2, 4, 1)
+"""Records: leaf of job, leaf of age, class."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A table, and one record more."""
+
+    name: str
+    rows: tuple[Codes, ...]
+    record: Codes
+
+    def table(self, *, complete: bool) -> NDArray[np.uint8]:
+        """Give the coded rows of the table with the record, or without it."""
+        rows = [*self.rows, self.record] if complete else [*self.rows]
+        return np.array(rows, np.uint8).reshape(len(rows), len(self.record))
+
+
+def engine_of(table: NDArray[np.uint8]) -> MemoryEngine:
+    """Put coded rows, the class last, behind an engine."""
+    return MemoryEngine(list(table.T[:-1]), table.T[-1])
+
+
+CROWD = (COMMON,) * 60 + (LAST,) * 60
+
+PAIRS = (
+    Pair("nobody, and one record", (), COMMON),
+    Pair("one record, and two alike", (COMMON,), COMMON),
+    Pair("ten alike, and one of another class in a leaf of its own", (COMMON,) * 10, LAST),
+    Pair("ten alike, and one whose number is missing", (COMMON,) * 10, UNKNOWN),
+    Pair("two of two classes, and one that breaks the tie", ((0, 0, 0), (0, 2, 1)), (1, 1, 1)),
+    Pair("a crowd, and one more on its side", CROWD, COMMON),
+    Pair("a crowd, and one between", CROWD, OTHER),
+)
+
+
+HALVINGS = 60
+"""A probability is found by halving an interval so often."""
+
+
+def lower_chance(seen: int, runs: int, doubt: float) -> float:
+    """Give a number that an event's probability is not below, but for a doubt: it would be seen so often, or more
+    often, with probability `doubt` at most.
+
+    >>> round(lower_chance(5, 10, 0.025), 4), lower_chance(0, 10, 0.025)
+    (0.1871, 0.0)
+    """
+    if seen == 0:
+        return 0.0
+    low, high = 0.0, seen / runs
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _at_least(seen, runs, middle) <= doubt else (low, middle)
+    return low
+
+
+def upper_chance(seen: int, runs: int, doubt: float) -> float:
+    """Give a number that an event's probability is not above, but for a doubt."""
+    return 1.0 - lower_chance(runs - seen, runs, doubt)
+
+
+def epsilon_shown(more: int, less: int, runs: int, confidence: float) -> float:
+    """Give an epsilon that cannot be undercut if an event is seen so often on two neighbouring tables.
+
+    Each of the two probabilities may be beyond its bound with half of the doubt, so both hold with the confidence.
+
+    >>> round(epsilon_shown(7310, 2690, 10_000, 0.95), 2)
+    0.96
+    """
+    doubt = (1 - confidence) / 2
+    low, high = lower_chance(more, runs, doubt), upper_chance(less, runs, doubt)
+    return max(math.log(low / high), 0.0) if low > 0 else 0.0
+
+
+def epsilons_hinted(more: Floats, less: Floats, runs: int) -> Floats:
+    """Rank events by about what they would show: Wilson's bounds at three deviations, of all events at once."""
+    low, high = _wilson(more / runs, runs, -3.0), _wilson(less / runs, runs, 3.0)
+    return np.log(np.maximum(low, 1e-12) / high)
+
+
+def _wilson(share: Floats, runs: int, deviations: float) -> Floats:
+    square = deviations**2
+    middle = share + square / (2 * runs)
+    reach = deviations * np.sqrt(share * (1 - share) / runs + square / (4 * runs**2))
+    return np.asarray((middle + reach) / (1 + square / runs))
+
+
+def _at_least(seen: int, runs: int, chance: float) -> float:
+    """Give the probability that an event of this chance is seen so often or more often."""
+    if chance == 0.0:
+        return 0.0
+    times = np.arange(seen, runs + 1)
+    return float(np.exp(_ways(runs)[seen:] + times * math.log(chance) + (runs - times) * math.log1p(-chance)).sum())
+
+
+@lru_cache(maxsize=4)
+def _ways(runs: int) -> Floats:
+    """Give the logarithm of how many ways there are to see something 0, 1, 2, ... times."""
+    factorials = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, runs + 1)))))
+    return np.asarray(factorials[-1] - factorials - factorials[::-1])
+
+
+NUMBERS = (
+    "the evidence of all counts",
+    "the evidence of the groups' counts",
+    "the count of the record's cell",
+    "the number of counts of the record's group that exceed the others there",
+    "the total of all counts",
+    "the largest count",
+    "the smallest count",
+    "the number of counts that are 0",
+    "the number of groups",
+    "the epsilon that was paid",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What was seen in several releases: runs x numbers, and the shape of each."""
+
+    numbers: Floats
+    shapes: tuple[bytes, ...]
+
+    def __len__(self) -> int:
+        """Count the releases."""
+        return len(self.shapes)
+
+    def every_other(self, first: int) -> Observations:
+        """Keep every second release, from the first or the second one on."""
+        return Observations(self.numbers[first::2], self.shapes[first::2])
+
+
+def observed(draft: Draft, debits: tuple[Debit, ...], pair: Pair) -> tuple[list[float], bytes]:
+    """Look at one release."""
+    counts = draft.counts.counts
+    own = list(_own_cells(draft, pair))
+    evidence = [float(rate) if count > others else -float(rate) for count, others, rate in own]
+    numbers = [
+        sum(evidence),
+        evidence[0],
+        float(own[0][0]),
+        float(_exceeding(draft, pair)),
+        float(counts.sum()),
+        float(counts.max()),
+        float(counts.min()),
+        float((counts == 0).sum()),
+        float(draft.partition.regions),
+        float(sum((debit.epsilon for debit in debits), Fraction(0))),
+    ]
+    return numbers, shape_of(draft, debits)
+
+
+def shape_of(draft: Draft, debits: tuple[Debit, ...]) -> bytes:
+    """Give a digest of all that a release tells apart from numbers: regions, steps, margins and rounds."""
+    told = (
+        _boxes(draft.partition).tolist(),
+        getattr(draft.partition, "orders", None),
+        draft.counts.counts.shape,
+        draft.steps if isinstance(draft.partition, Grid) else len(draft.steps),
+        sorted(draft.margins),
+        [(debit.label, debit.mechanism.split(",")[0], debit.sensitivity, debit.cells) for debit in debits],
+    )
+    return hashlib.blake2b(repr(told).encode(), digest_size=8).digest()
+
+
+def _own_cells(draft: Draft, pair: Pair) -> Iterator[tuple[int, int, Fraction]]:
+    """Give, of every measurement, the noisy count of the record's cell, how many others it holds, and its rate."""
+    others = pair.table(complete=False).astype(np.int64)
+    record = np.array(pair.record, np.int64)
+    yield from _by_class(draft.counts, _places(draft.partition, record), _places(draft.partition, others), pair)
+    for earlier in draft.earlier:
+        assert isinstance(draft.partition, Tree)
+        boxes = draft.partition.boxes_of(earlier.nodes).astype(np.int64)
+        yield from _by_class(earlier.noisy, _inside(boxes, record), _inside(boxes, others), pair)
+    for attribute, margin in draft.margins.items():
+        for groups in margin.levels:
+            ends = borders(margin.leaves, groups.depth)[1:]
+            mine = int(np.searchsorted(ends, record[attribute], side="right"))
+            alike = np.searchsorted(ends, others[:, attribute], side="right") == mine
+            yield int(groups.counts[mine]), int(alike.sum()), groups.rate
+    if draft.histogram is not None:
+        shape = draft.partition.shape
+        cells = [np.ravel_multi_index(tuple(rows.T[:-1]), shape) for rows in (record[None], others)]
+        yield from _by_class(draft.histogram, cells[0], cells[1], pair)
+
+
+def _exceeding(draft: Draft, pair: Pair) -> int:
+    """Count the classes of which the record's group has more than the others are."""
+    mine = _places(draft.partition, np.array(pair.record, np.int64))[0]
+    theirs = _places(draft.partition, pair.table(complete=False).astype(np.int64))
+    labels = [row[-1] for row, place in zip(pair.rows, theirs.tolist(), strict=True) if place == mine]
+    counts = draft.counts.counts[mine]
+    return int((counts > np.bincount(labels, minlength=len(counts))).sum())
+
+
+def _by_class(noisy: Noisy, mine: Integers, theirs: Integers, pair: Pair) -> Iterator[tuple[int, int, Fraction]]:
+    """Give the record's cell of counts by class, if it lies in one of their places."""
+    label = pair.record[-1]
+    for place in mine[mine >= 0].tolist():
+        alike = [place == other and row[-1] == label for other, row in zip(theirs.tolist(), pair.rows, strict=True)]
+        yield int(noisy.counts[place, label]), sum(alike), noisy.rates[noisy.rate_of[place]]
+
+
+def _places(partition: Partition, rows: Integers) -> Integers:
+    return _inside(_boxes(partition), rows) if isinstance(partition, Tree) else _regions(partition, rows)
+
+
+def _regions(grid: Grid, rows: Integers) -> Integers:
+    table = np.atleast_2d(rows).astype(np.uint8)
+    return np.asarray(grid.locate(list(table.T[:-1]), len(table)), np.int64)
+
+
+def _boxes(partition: Partition) -> Integers:
+    if isinstance(partition, Tree):
+        return partition.boxes_of(partition.leaves).astype(np.int64)
+    return np.asarray(partition.boxes(0, partition.regions), np.int64)
+
+
+def _inside(boxes: Integers, rows: Integers) -> Integers:
+    """Give the box that holds each row, -1 for none."""
+    points = np.atleast_2d(rows)[:, None, :-1]
+    inside = np.asarray(((boxes[None, :, :, 0] <= points) & (points < boxes[None, :, :, 1])).all(axis=2))
+    return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)
+
 
 LEARNT = ("the shape", "the shape and the evidence of all counts")
 MOST_THRESHOLDS = 200
@@ -37,7 +296,7 @@ class Event:
     weights: Mapping[bytes, float]
     """what shapes count, if they do"""
 
-    def happens(self, seen: Observations) -> Flags:
+    def happens(self, seen: Observations) -> Booleans:
         """Tell in which releases it happens."""
         numbers = numbers_of(seen, self.weights)[:, self.number]
         return np.asarray(numbers >= self.threshold if self.above else numbers <= self.threshold)

@@ -1,4 +1,9 @@
-"""Methods as the command line knows them: their parameters are options, taken from the methods themselves."""
+"""Methods as the command line knows them: their parameters are options, taken from the methods themselves.
+
+Methods to compare as they are written on the command line: `diffgen,mondrian:k=10,diffmulti:as-published`.
+
+What a publication would cost or promise, before it is made: options that do not fit a method, and dry runs.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,13 @@ from typing import Any
 import click
 
 from sfumato import METHODS, SYNTACTIC
+from sfumato.cli.show import table
+from sfumato.compare.contest import Contestant
 from sfumato.errors import MethodError
 from sfumato.methods import Method
-from sfumato.syntactic import SyntacticMethod
+from sfumato.privacy.budget import Schedule, epsilon_of
+from sfumato.schema.schema import Schema
+from sfumato.without_epsilon import SyntacticMethod
 
 Command = Callable[..., Any]
 
@@ -82,3 +91,87 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
         raise MethodError(f"{name} must have its {key}", f"Give --{key}.")
     made: Method | SyntacticMethod = method.as_published(**options) if as_published else method(**options)
     return made
+
+
+AS_PUBLISHED = "as-published"
+HOW = "Write for example diffgen:specializations=10,mondrian:k=10,mondrian:k=60."
+
+
+def read_contestants(text: str) -> list[Contestant]:
+    """Read methods, separated by commas, each with its options after colons.
+
+    A comma before what is no method's name belongs to the option before it, as in `mondrian:k=10:quasi=age,sex`.
+    """
+    written: list[str] = []
+    for word in (word.strip() for word in text.split(",")):
+        if word.split(":")[0] in EVERY:
+            written.append(word)
+        elif written and "=" in written[-1]:
+            written[-1] += f",{word}"
+        else:
+            raise MethodError(f"methods ({word[:40]}) must be one of {', '.join(EVERY)}", HOW)
+    return [_contestant(one) for one in written]
+
+
+def _contestant(written: str) -> Contestant:
+    name, *options = [part.strip() for part in written.split(":")]
+    as_published = AS_PUBLISHED in options
+    given: dict[str, str] = {}
+    for option in options:
+        if option == AS_PUBLISHED:
+            continue
+        key, equals, value = option.partition("=")
+        if not equals or not key or not value:
+            raise MethodError(f"option ({option[:40]}) of {name} must be written as name=value", HOW)
+        given[key.strip().replace("-", "_")] = value.strip()
+    lacking = [one.name for one in fields(EVERY[name]) if one.default is MISSING and one.name not in given]
+    if lacking:
+        some = "10" if lacking[0] == "k" else "..."
+        raise MethodError(f"{name} must have its {lacking[0]}", f"Write for example {name}:{lacking[0]}={some}.")
+    return Contestant(" ".join([name, *options]), make_method(name, given, as_published=as_published))
+
+
+def refuse_unfit_options(method: Method | SyntacticMethod, options: Mapping[str, Any]) -> None:
+    """Refuse an epsilon where there is none, and to do without where there must be one."""
+    if isinstance(method, SyntacticMethod):
+        _refuse(method.name, options, ("epsilon",), "a differentially private method")
+        if options["engine"] not in ("auto", *method.engines):
+            raise MethodError(
+                f"engine ({options['engine']}) must be {' or '.join(method.engines)} for {method.name}, which works on "
+                "single records",
+                "Leave it out.",
+            )
+        _refuse(method.name, options, ("memory", "master", "scratch"), "a method that only counts")
+        if method.sampling == 1:
+            _refuse(method.name, options, ("unsafe_seed",), "a method that draws at random")
+    else:
+        _refuse(method.name, options, ("despite_budget",), "a method without epsilon")
+        if options["epsilon"] is None:
+            raise MethodError(f"{method.name} must have an epsilon to spend", "Give for example --epsilon 1.")
+
+
+def _refuse(method: str, options: Mapping[str, Any], names: tuple[str, ...], owner: str) -> None:
+    for name in names:
+        if options[name] not in (None, False):
+            raise MethodError(
+                f"option --{name.replace('_', '-')} must go with {owner}, and {method} is none", "Leave it out."
+            )
+
+
+def plan_shown(method: Method | SyntacticMethod, schema: Schema, epsilon: str) -> tuple[dict[str, Any], str]:
+    """Show the schedule of debits, or what would be promised instead: as plain values and as text."""
+    if isinstance(method, SyntacticMethod):
+        kept = method.narrowed(schema)
+        promise = method.promise(kept)
+        plain = {"promise": promise.plain(), "adversary": promise.adversary, "published": list(kept.attributes)}
+        published = f"Published, and alone read: {', '.join(kept.attributes)}"
+        return plain, f"{promise.guarantee}\n\n{promise.adversary}\n\n{published}"
+    schedule = method.plan(schema, epsilon_of(epsilon))
+    return {"schedule": {label: str(part) for label, part in schedule.parts.items()}}, _schedule_text(schedule)
+
+
+def _schedule_text(schedule: Schedule) -> str:
+    rows = [(label, str(part), f"{float(part):.6f}") for label, part in schedule.parts.items()]
+    return table(
+        [*rows, ("total", str(schedule.total), f"{float(schedule.total):.6f}")], ("round", "epsilon", "about"), (1, 2)
+    )

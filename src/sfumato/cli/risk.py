@@ -1,4 +1,7 @@
-"""The command that tells what a release leaves an adversary."""
+"""The command that tells what a release leaves an adversary.
+
+The command that tells a person what could be claimed about them.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,15 @@ from typing import Any
 import click
 import numpy as np
 
-from sfumato.boxes import Boxes
-from sfumato.cli.data import find_data
-from sfumato.cli.recipients import release_argument
+from sfumato.cli.releases import release_argument
 from sfumato.cli.show import Show, reporting, table
+from sfumato.cli.tables import find_data
 from sfumato.errors import ReleaseError
-from sfumato.io.encode import encode, refuse_misfits
-from sfumato.io.tables import open_table
-from sfumato.release.claims import nearest_claim
+from sfumato.geometry.boxes import Boxes
 from sfumato.release.release import Release
-from sfumato.release.risk import GroupRisk, group_risk, odds_of
+from sfumato.release.risk import GroupRisk, PersonClaims, claims_about, group_risk, nearest_claim, odds_of
+from sfumato.tables.encode import encode, refuse_misfits
+from sfumato.tables.sources import open_table
 
 
 @click.command()
@@ -131,3 +133,40 @@ def _odds_text(release: Release) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
+
+
+@click.command()
+@release_argument
+@click.option("--record", required=True, help="What is known of a person, such as 'age=34,sex=Male'.")
+@reporting
+def explain(release: str, record: str, show: Show) -> None:
+    """Tell what could be claimed about a person from a release with capped confidence, and without it."""
+    opened = Release.load(release)
+    found = claims_about(opened, record)
+    show.result(asdict(found), _claims_text(found, str(opened.schema.target)))
+
+
+def _claims_text(found: PersonClaims, sensitive: str) -> str:
+    if not found.records:
+        return "The person could be in no group: nothing can be claimed from this release."
+    rows = [
+        (one.value, _tenths(one.observed), cap, _tenths(one.together), _tenths(one.public), one.group)
+        for one in found.claims
+        for cap in [_tenths(one.expected) if one.group else ""]
+    ]
+    groups = "1 group, which has" if found.groups == 1 else f"{found.groups:,} groups, which have"
+    header = (sensitive, "observed", "expected", "together", "public", "group that tells most")
+    return "\n\n".join(
+        [
+            f"The person could be in {groups} {found.records:,} records.",
+            table(rows, header, (1, 2, 3, 4)),
+            "observed: what the group that tells most lets someone claim (sampling rate x share of the value in it);\n"
+            "expected: its cap, the probability that such a record occurs among as many from public statistics;\n"
+            "together: what all groups in which the person could be say together;\n"
+            "public:   how probable the value is for such a person, without the release.",
+        ]
+    )
+
+
+def _tenths(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,4 +1,13 @@
-"""What came of a comparison: a row for every method, epsilon, run and measure; means with standard errors; files."""
+"""One release, or the raw rows themselves, measured: names of measures and their values.
+
+One run of a comparison: the rows to learn from are published with a known seed, and the release is measured.
+
+Nothing is debited from the table's own account: no release leaves the run, only measures for the holder.
+
+What came of a comparison: a row for every method, epsilon, run and measure; means with standard errors; files.
+
+One picture for every measure of a comparison: a curve for each method over epsilon, and what raw rows teach.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +15,243 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.compare.contest import Contest, Run
-from sfumato.compare.measures import MEASURES
-from sfumato.compare.publishing import Bench, measured
-from sfumato.errors import ReleaseError
-from sfumato.evaluate.averages import mean_and_error
-from sfumato.evaluate.card import NOT_PRIVATE
-from sfumato.evaluate.runs import Kept, Outcome, Watch, carry_out
+from sfumato.account import seeded_release
+from sfumato.arrays import CodedRows
+from sfumato.compare.contest import (
+    DISTANCES,
+    MEASURES,
+    REGIONS,
+    TREE,
+    Contest,
+    Group,
+    Measure,
+    Run,
+    accuracy_name,
+    area_name,
+    digest_of,
+    distance_name,
+    error_names,
+    learners_of,
+    match_name,
+)
+from sfumato.errors import ReleaseError, SfumatoError, TableError
+from sfumato.evaluate.card import NOT_PRIVATE, Cost, cost_of
+from sfumato.evaluate.clusters import MOST_CLUSTERED, matches
+from sfumato.evaluate.fidelity import (
+    QUERIES,
+    certainty_penalty_of,
+    discernibility_of,
+    errors_by_size,
+    marginal_distances,
+    precision_of,
+    random_queries,
+    sizes_of,
+)
+from sfumato.evaluate.learning import (
+    PAPERS_TREE,
+    Learner,
+    Trial,
+    accuracy,
+    accuracy_of_regions,
+    graded,
+    lot,
+    majority_accuracy,
+    most_learnt,
+    splits,
+    teach,
+)
+from sfumato.evaluate.runs import Kept, Key, Outcome, Watch, carry_out, mean_and_error
 from sfumato.exact import write_fraction
+from sfumato.geometry.boxes import Boxes
+from sfumato.methods import Method
+from sfumato.methods.method import plain_parameters
+from sfumato.pictures.canvas import Curve, Panel, draw_panels
+from sfumato.release.release import Release
+from sfumato.schema.schema import Schema
 from sfumato.storage import reason_of, refuse_no_folder
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
+from sfumato.without_epsilon import SyntacticMethod
+
+Value = tuple[str, float]
+Level = Literal["raw data", "most frequent class"]
+"""What a learner reaches that saw the raw rows (BA), and one that always says the same (LA)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A release of the rows to learn from, records drawn from it, and a seed for whatever is drawn by lot."""
+
+    release: Release
+    trial: Trial
+    drawn: CodedRows
+    seed: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows were published."""
+        return _rows(self.trial.train)
+
+
+def values_of(release: Release, trial: Trial, groups: Sequence[Group], seed: int) -> dict[str, float]:
+    """Measure a release of a trial's training rows: by them, and what can be learnt from it by the test rows."""
+    judged = Judged(release, trial, release.sample_codes(seed=seed), seed)
+    found: list[Value] = []
+    if release.schema.target is not None:
+        found += _learnt(judged, learners_of(tuple(groups)))
+        if "classification" in groups and not isinstance(release.partition, Boxes):
+            found += [(TREE, accuracy(release, trial.test)), (REGIONS, accuracy_of_regions(release, trial.test))]
+    if "information" in groups:
+        found += _information(judged)
+    if "marginals" in groups:
+        found += _marginals(judged)
+    if "queries" in groups:
+        found += _queries(judged)
+    if "clusters" in groups and _rows(judged.drawn):
+        found += _clusters(judged)
+    return dict(found)
+
+
+def levels_of(schema: Schema, trial: Trial, groups: Sequence[Group], seed: int) -> dict[Level, dict[str, float]]:
+    """Tell what raw rows teach each learner, and what always saying their most frequent class is worth."""
+    raw: dict[str, float] = {}
+    learners = [*learners_of(tuple(groups)), *((PAPERS_TREE,) if "classification" in groups else ())]
+    seen = lot(trial.train, most_learnt(schema), seed)
+    for learner in dict.fromkeys(learners):
+        right, area = graded(teach(learner, schema, seen), schema, trial.test)
+        if learner == PAPERS_TREE and "classification" in groups:
+            raw |= {TREE: right, REGIONS: right}
+        if learner != PAPERS_TREE or "learners" in groups:
+            raw |= {accuracy_name(learner): right, area_name(learner): area}
+    lower = majority_accuracy(trial.train, trial.test, str(schema.target))
+    return {
+        "raw data": raw,
+        "most frequent class": {name: lower if name.startswith("accuracy") else 0.5 for name in raw},
+    }
+
+
+def _rows(records: CodedRows) -> int:
+    return len(next(iter(records.values())))
+
+
+def _learnt(judged: Judged, learners: Sequence[Learner]) -> Iterator[Value]:
+    """Teach learners by drawn records; where there is none, the first class is as good as any."""
+    schema, test = judged.release.schema, judged.trial.test
+    seen = lot(judged.drawn, most_learnt(schema), judged.seed)
+    for learner in learners:
+        if _rows(seen):
+            right, area = graded(teach(learner, schema, seen), schema, test)
+        else:
+            right, area = float((np.asarray(test[str(schema.target)]) == 0).mean()), 0.5
+        yield accuracy_name(learner), right
+        yield area_name(learner), area
+
+
+def _information(judged: Judged) -> Iterator[Value]:
+    predictors, partition = judged.release.schema.predictors, judged.release.partition
+    sizes = sizes_of(judged.release, [judged.trial.train[name] for name in predictors], judged.rows)
+    yield "discernibility", float(discernibility_of(sizes))
+    yield "NCP", certainty_penalty_of(partition, sizes)
+    yield "precision", precision_of(list(predictors.values()), partition, sizes)
+
+
+def _marginals(judged: Judged) -> Iterator[Value]:
+    for one in marginal_distances(judged.release.schema, judged.trial.train, judged.drawn, judged.seed):
+        if one.distance in DISTANCES:
+            yield distance_name(one.distance, one.ways), one.mean
+
+
+def _queries(judged: Judged) -> Iterator[Value]:
+    asked = random_queries(judged.release.schema, QUERIES, judged.seed)
+    for one in errors_by_size(judged.release, asked, judged.trial.train, judged.rows):
+        yield from zip(error_names(one.size), (one.mean, one.median), strict=True)
+
+
+def _clusters(judged: Judged) -> Iterator[Value]:
+    rows, drawn = (lot(records, MOST_CLUSTERED, judged.seed) for records in (judged.trial.train, judged.drawn))
+    for one in matches(judged.release, rows, drawn):
+        yield match_name(one.clusters, one.after), one.match_point
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """What every run is given beside its key."""
+
+    table: Any
+    schema: Schema
+    methods: tuple[Method | SyntacticMethod, ...]
+
+    @classmethod
+    def of(cls, contest: Contest) -> Bench:
+        """Take what the runs of a contest need."""
+        return cls(contest.table, contest.schema, tuple(one.method for one in contest.contestants))
+
+    def method(self, key: Key) -> Method | SyntacticMethod:
+        """Find the method that a key means."""
+        return next(
+            one for one in self.methods if one.name == key["what"] and plain_parameters(one) == key["parameters"]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A table that was read: its rows as they are, and coded."""
+
+    known_by: tuple[str, str]
+    """the digests of its coded rows and of the schema"""
+    rows: pa.Table
+    codes: CodedRows
+
+
+_LAST: list[Opened] = []
+"""The table that this process read last: the next run is of the same."""
+
+
+def measured(bench: Bench, key: Key) -> Outcome:
+    """Do a run: give values by name, or by level and name for the raw rows; or why the method refuses."""
+    opened = _opened(bench, (key["table"], key["schema"]))
+    parts = splits(key["protocol"], opened.rows.num_rows, 0)
+    seed, part = divmod(key["run"], len(parts))
+    learnt, tested = splits(key["protocol"], opened.rows.num_rows, seed)[part]
+    trial = Trial(*({name: codes[chosen] for name, codes in opened.codes.items()} for chosen in (learnt, tested)))
+    if key["what"] == "raw data":
+        return {"levels": levels_of(bench.schema, trial, key["measures"], key["run"])}
+    rows, method = opened.rows.take(learnt), bench.method(key)
+    try:
+        release, cost = cost_of(lambda: seeded_release(rows, bench.schema, method, key["epsilon"], key["run"]))
+    except SfumatoError as error:
+        return {"refused": error.problem}
+    values = values_of(release, trial, key["measures"], key["run"])
+    return {"values": values | (_cost(cost) if "cost" in key["measures"] else {})}
+
+
+def _cost(cost: Cost) -> dict[str, float]:
+    known = {"processor seconds": cost.processor_seconds, "seconds": cost.seconds, "peak MB": cost.peak_megabytes}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _opened(bench: Bench, known_by: tuple[str, str]) -> Opened:
+    """Read the table, unless it was read for the run before; refuse one that is no longer what was compared."""
+    if not (_LAST and _LAST[0].known_by == known_by):
+        table = open_table(bench.table)
+        coded = encode(table, bench.schema)
+        if digest_of(coded) != known_by[0]:
+            raise TableError("a table must not change while methods are compared on it", "Start again.")
+        _LAST[:] = [Opened(known_by, pa.Table.from_batches(list(table.batches(list(coded.columns)))), coded.columns)]
+    return _LAST[0]
+
 
 NO_GUARANTEE = "Every release was made with a known seed, carries no guarantee, and was not kept; nothing was debited."
 RUNS, RESULTS, SUMMARY = "runs", "results.parquet", "summary.csv"
@@ -163,3 +390,45 @@ def _write_summary(results: Results, path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow([*Mean.__dataclass_fields__, "guarantee"])
         writer.writerows([*asdict(one).values(), "none: known seed, not private"] for one in results.means())
+
+
+LEVELS = {"raw data": "raw data (BA)", "most frequent class": "most frequent class (LA)"}
+NOTE = "Releases made with known seeds: no guarantee.\nWorked out from raw data: for the holder's eyes, not private."
+
+
+def draw_gallery(results: Results, folder: Path) -> None:
+    """Draw every measure that some method has."""
+    means = results.means()
+    for name in results.measures:
+        panel = panel_of(results, MEASURES[name], [one for one in means if one.measure == name])
+        draw_panels(folder / f"{MEASURES[name].file}.png", name, [panel], note=NOTE)
+
+
+def panel_of(results: Results, measure: Measure, means: Sequence[Mean]) -> Panel:
+    """Gather the curves of a measure, and the levels that it has."""
+    curves = [
+        _curve(one.label, [mean for mean in means if mean.method == one.label], results.contest.epsilons)
+        for one in results.contest.contestants
+    ]
+    levels = [(LEVELS[one.method], one.mean) for one in means if one.method in LEVELS]
+    return Panel(
+        title=f"{measure.better} is better",
+        quantity="epsilon",
+        measure=measure.axis,
+        curves=tuple(curve for curve in curves if curve.at),
+        levels=tuple(levels),
+        logarithmic=(True, measure.logarithmic and all(one.mean > 0 for one in means)),
+    )
+
+
+def _curve(label: str, means: Sequence[Mean], epsilons: Sequence[Fraction]) -> Curve:
+    """Place means over epsilon; a method without one is the same everywhere."""
+    places = {
+        at: one
+        for one in means
+        for at in ([float(Fraction(one.epsilon))] if one.epsilon is not None else map(float, epsilons))
+    }
+    ordered = [(at, places[at]) for at in sorted(places)]
+    several = any(one.standard_error is not None for _, one in ordered)
+    errors = tuple(one.standard_error or 0.0 for _, one in ordered) if several else None
+    return Curve(label, tuple(at for at, _ in ordered), tuple(one.mean for _, one in ordered), errors)

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.attributes import Categorical
-from sfumato.schema import Column, Schema
+from sfumato.schema.attributes import Categorical
+from sfumato.schema.schema import Column, Schema
 
 ADULT_CITATION = (
     "Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository. "

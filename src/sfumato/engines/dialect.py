@@ -1,9 +1,34 @@
-"""What the engines' SQL dialects say differently. Everything else is written once, in words that both understand."""
+"""What the engines' SQL dialects say differently. Everything else is written once, in words that both understand.
+
+What coding inside an engine is made of: kinds of columns, slots, dictionaries.
+
+A tally in SQL: what every row is counted by, and how the answer is put together.
+
+Every row has a column `c0`, `c1`, ... for each attribute and `k` for the class, `w` if it stands for several records.
+Where a row lies, its `place`, each engine finds in its own way (`duckdb_questions`, `spark_questions`); what follows is
+arithmetic: the cells of all attributes are numbered one after the other, so that one aggregation counts them all.
+
+The steps from the nodes of a tree to their children, as small tables that an engine can look things up in.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.arrays import NONE, Integers
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.tally import Breakdown, Counts, Tally
+from sfumato.schema.attributes import Numeric
+from sfumato.schema.schema import Predictor
+from sfumato.tables import values as reading
 
 BLANKS = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -155,3 +180,189 @@ class SparkDialect:
 
 
 _ESCAPES = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z", "\b": "\\b"}
+
+
+NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+class Kind(enum.Enum):
+    """What the values of a column are, as far as their coding is concerned."""
+
+    TEXT = enum.auto()
+    TRUTH = enum.auto()
+    WHOLE = enum.auto()
+    """whole numbers of at most 64 bits, with a sign"""
+    REAL = enum.auto()
+    SINGLE = enum.auto()
+    DECIMAL = enum.auto()
+    """numbers that are exact, of any length"""
+    DAY = enum.auto()
+    MOMENT = enum.auto()
+    """points in time without a zone"""
+    NESTED = enum.auto()
+    OTHER = enum.auto()
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """A small public table: the slot of each key. Rows look up what `wanted` says."""
+
+    alias: str
+    wanted: str
+    keys: pa.Array[Any]
+    slots: tuple[int, ...]
+
+    @property
+    def slot(self) -> str:
+        """What was found, in SQL; NULL if nothing was."""
+        return f"{self.alias}.slot"
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How one column is coded: what is read of each value, where that is looked up, and the slot that follows."""
+
+    leaves: int
+    slot: str
+    readings: dict[str, str] = field(default_factory=dict)
+    dictionaries: tuple[Dictionary, ...] = ()
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return self.leaves + len(reading.REASONS)
+
+    def reason(self, slot: int) -> int:
+        """Tell why a slot is no leaf."""
+        return slot - self.leaves + 1
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The slots of an attribute."""
+
+    leaves: int
+    missing: int
+
+    @classmethod
+    def of(cls, facts: Predictor) -> Slots:
+        own = facts.cells if isinstance(facts, Numeric) and facts.missing is not None else None
+        return cls(facts.leaves, facts.leaves + reading.MISSING - 1 if own is None else own)
+
+    def misfit(self, reason: int) -> int:
+        return self.leaves + reason - 1
+
+    def found(self, code: int, reason: int) -> int:
+        return code if reason == reading.FINE else self.misfit(reason)
+
+
+def stripped(column: str, words: Dialect) -> str:
+    """Read a column as text without the blanks around it."""
+    return words.stripped(f"CAST({column} AS {words.text_type})")
+
+
+WORTH_MERGING = 2
+"""Rows that are alike become one, with a weight, if there are so many times fewer different ones."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a table of coded rows is called, and what columns it has."""
+
+    table: str
+    attributes: int
+    weighted: bool
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that never change."""
+        return [*(f"c{attribute}" for attribute in range(self.attributes)), "k", *(["w"] if self.weighted else [])]
+
+
+def cells_of(tally: Tally) -> list[str]:
+    """Write the cells of a row that lies in a place: one of each attribute, or that of its class."""
+    cells = [
+        f"{start} + (place * {tally.leaves(attribute)} + c{attribute}) * {tally.classes} + k"
+        for attribute, start in zip(tally.attributes, _starts(tally), strict=False)
+    ]
+    wide = "BIGINT" if _starts(tally)[-1] >= 2**31 else "INT"
+    return [f"CAST({cell} AS {wide})" for cell in cells or [f"place * {tally.classes} + k"]]
+
+
+def counts_of(tally: Tally, cells: Integers, numbers: Integers) -> Counts:
+    """Put the answer together."""
+    order = np.argsort(cells, kind="stable")
+    cells, numbers = cells[order], numbers[order]
+    by_place = np.zeros((tally.places, tally.classes), np.int64)
+    if not tally.attributes:
+        by_place.reshape(-1)[cells] = numbers
+        return Counts(by_place, {})
+    starts = _starts(tally)
+    found = np.searchsorted(cells, starts)
+    by_leaf = {
+        attribute: Breakdown.of_cells(
+            tally.leaves(attribute), tally.classes, cells[begin:end] - start, numbers[begin:end]
+        )
+        for attribute, start, begin, end in zip(tally.attributes, starts, found, found[1:], strict=False)
+    }
+    some = by_leaf[tally.attributes[0]]
+    np.add.at(by_place, some.keys // some.leaves, some.counts)
+    return Counts(by_place, by_leaf)
+
+
+def _starts(tally: Tally) -> list[int]:
+    """Give where the cells of each attribute begin, and the end."""
+    sizes = [tally.places * tally.leaves(attribute) * tally.classes for attribute in tally.attributes]
+    return list(accumulate(sizes or [tally.places * tally.classes], initial=0))
+
+
+Columns = dict[str, NDArray[np.integer]]
+"""A small table by column."""
+
+
+def splits_of(tree: Tree, known: int) -> Columns:
+    """Give for each split node the attribute that divides it, its first child, and the border if there is only one.
+
+    Children of one family have numbers side by side. Where there are more than two, the way they divide their parent
+    has a number, which is the same for all parents that are divided alike: a taxonomy has few.
+    """
+    first, sizes = _families(tree, known)
+    alike = _numbers_of_ways(tree, first, sizes)
+    ways = [alike.get(_way(tree, one, size), NONE) for one, size in zip(first, sizes, strict=True)]
+    return {
+        "parent": tree.parents[first],
+        "attribute": tree.attributes[first],
+        "born": first.astype(np.int32),
+        "border": np.where(sizes == 2, tree.highs[first], 0).astype(np.int32),
+        "way": np.array(ways, np.int32),
+    }
+
+
+def ways_of(tree: Tree, known: int) -> Columns:
+    """Give for each way to divide a range in more than two, leaf by leaf, which part it is in."""
+    alike = _numbers_of_ways(tree, *_families(tree, known))
+    columns: dict[str, list[NDArray[np.integer]]] = {"way": [], "leaf": [], "part": []}
+    for (_, *borders), number in alike.items():
+        widths = np.diff(borders)
+        columns["way"].append(np.full(borders[-1] - borders[0], number))
+        columns["leaf"].append(np.arange(borders[0], borders[-1]))
+        columns["part"].append(np.repeat(np.arange(len(widths)), widths))
+    return {name: np.concatenate([np.empty(0, np.int32), *pieces]).astype(np.int32) for name, pieces in columns.items()}
+
+
+def _families(tree: Tree, known: int) -> tuple[Integers, Integers]:
+    """Give the first child of each family from a number of nodes on, and how many children it has."""
+    parents = tree.parents[known:]
+    first = np.flatnonzero(np.diff(parents, prepend=NONE - 1))
+    return known + first, np.diff(first, append=len(parents))
+
+
+def _way(tree: Tree, first: int, size: int) -> tuple[int, ...]:
+    """Give the attribute and the borders of a family."""
+    return (int(tree.attributes[first]), *tree.lows[first : first + size].tolist(), int(tree.highs[first + size - 1]))
+
+
+def _numbers_of_ways(tree: Tree, first: Integers, sizes: Integers) -> dict[tuple[int, ...], int]:
+    many = np.flatnonzero(sizes > 2)
+    ways = dict.fromkeys(_way(tree, int(first[one]), int(sizes[one])) for one in many)
+    return {way: number for number, way in enumerate(ways)}

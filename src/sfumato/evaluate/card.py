@@ -1,30 +1,131 @@
-"""The scorecard: all measures that apply to a release, with what was left out and why.
+"""What work costs: seconds of the processor and of the clock, and how much memory it added at its peak.
+
+Costs depend on the data, so they are told to the holder and never stand in a release.
+
+What a release costs those who use it: the time and memory of reading it, of asking it, and of drawing from it.
+
+What publishing cost cannot be told from a release: it depends on the rows, so it must not stand there.
+
+The scorecard: all measures that apply to a release, with what was left out and why.
 
 It reads the raw table, so what it says is not private: it is for the holder, and never enters a release.
+
+A scorecard laid out as tables of text, for whoever shows it: on a terminal or on a page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+import gc
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sfumato.boxes import Boxes
+import pyarrow as pa
+
+from sfumato.arrays import CodedRows
 from sfumato.errors import ReleaseError, TableError
-from sfumato.evaluate.classification import Codes
 from sfumato.evaluate.clusters import MOST_CLUSTERED, Match, matches
-from sfumato.evaluate.information import certainty_penalty_of, discernibility_of, precision_of, sizes_of
-from sfumato.evaluate.lessons import Lesson, Trial, lessons, lot, most_learnt
-from sfumato.evaluate.marginals import MarginalDistance, marginal_distances
-from sfumato.evaluate.queries import FLOOR, QUERIES, QueryErrors, RangeQuery, errors_by_size, random_queries
-from sfumato.evaluate.splits import Protocol, splits
-from sfumato.evaluate.tables import ScoreTable, tables_of
-from sfumato.evaluate.threads import one_thread
-from sfumato.evaluate.use import Use, costs_of_use
-from sfumato.io.encode import Coded, encode, refuse_misfits
-from sfumato.io.tables import open_table
+from sfumato.evaluate.fidelity import (
+    FLOOR,
+    QUERIES,
+    MarginalDistance,
+    QueryErrors,
+    RangeQuery,
+    certainty_penalty_of,
+    discernibility_of,
+    errors_by_size,
+    marginal_distances,
+    precision_of,
+    random_queries,
+    sizes_of,
+)
+from sfumato.evaluate.learning import Lesson, Protocol, Trial, lessons, lot, most_learnt, splits
+from sfumato.evaluate.runs import one_thread
+from sfumato.geometry.boxes import Boxes
+from sfumato.models.questions import Condition
 from sfumato.release.release import Release
-from sfumato.schema import Schema
+from sfumato.schema.schema import Schema
+from sfumato.tables.encode import Coded, encode, refuse_misfits
+from sfumato.tables.sources import open_table
+
+Result = TypeVar("Result")
+
+STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+PEAK_ONLY = "5"
+"""What Linux is told to forget the peak and nothing else."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some work cost this process."""
+
+    processor_seconds: float
+    seconds: float
+    peak_megabytes: float | None
+    """the most that it held beyond what was held before; unknown on systems that do not tell"""
+
+
+def cost_of(work: Callable[[], Result]) -> tuple[Result, Cost]:
+    """Do some work; give what came of it and what it cost."""
+    _give_back()
+    before = _held()
+    processor, clock = time.process_time(), time.perf_counter()
+    result = work()
+    spent = time.process_time() - processor, time.perf_counter() - clock
+    peak = None if before is None else _kilobytes("VmHWM") - before
+    return result, Cost(*spent, None if peak is None else max(peak, 0) / 1024)
+
+
+def _give_back() -> None:
+    """Give memory that is free but still held back to the system, so that work cannot use it unseen."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _held() -> int | None:
+    """Let the system forget the peak so far; give the kilobytes that are held, if it tells."""
+    try:
+        FORGET.write_text(PEAK_ONLY)
+        return _kilobytes("VmRSS")
+    except OSError:
+        return None
+
+
+def _kilobytes(name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+) kB", STATUS.read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+@dataclass(frozen=True)
+class Use(Cost):
+    """What one use cost."""
+
+    what: str
+
+
+def costs_of_use(release: Release, asked: Sequence[Condition], seed: int) -> list[Use]:
+    """Read the release anew, as everyone must who has its folder; then ask it and draw from it."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "release"
+        release.save(folder)
+        opened, reading = cost_of(lambda: Release.load(folder))
+    _, answering = cost_of(partial(opened.count_many, asked))
+    drawn, drawing = cost_of(partial(opened.sample, seed=seed))
+    return [
+        Use(**asdict(reading), what="reading it"),
+        Use(**asdict(answering), what=f"answering {len(asked):,} range counts"),
+        Use(**asdict(drawing), what=f"drawing {drawn.num_rows:,} records"),
+    ]
+
 
 NOT_PRIVATE = "Worked out from the raw data: for the holder's eyes, not private, not to be published."
 
@@ -64,9 +165,9 @@ class _Reference:
     """What a release is measured by: the coded table, and records drawn from the release."""
 
     release: Release
-    table: Codes
+    table: CodedRows
     rows: int
-    drawn: Codes
+    drawn: CodedRows
     seed: int
 
     @property
@@ -215,3 +316,64 @@ def _notes(given: _Reference, coded: Coded) -> list[str]:
         for name, rows in coded.outside.items()
     ]
     return notes
+
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """One table: what it is about, its columns, its rows, and which columns hold numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    numbers: Sequence[int]
+
+
+def tables_of(card: Scorecard, target: str | None) -> Iterator[ScoreTable]:
+    """Give the tables that the card has something to tell in."""
+    if card.lessons:
+        yield _lessons(card, str(target))
+    information = [
+        (name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}") for name, value in card.information.items()
+    ]
+    yield ScoreTable("Information", ("measure", "value"), information, (1,))
+    if card.marginals:
+        yield _marginals(card)
+    queries = [(one.size, f"{one.queries:,}", f"{one.mean:.3f}", f"{one.median:.3f}") for one in card.queries]
+    yield ScoreTable("Relative error of range counts", ("size", "queries", "mean", "median"), queries, (1, 2, 3))
+    if card.clusters:
+        clusters = [(one.clusters, one.after, _percent(one.match_point)) for one in card.clusters]
+        yield ScoreTable("Clusters", ("clusters", "after", "Match Point"), clusters, (0, 2))
+
+
+def _lessons(card: Scorecard, target: str) -> ScoreTable:
+    rows = [
+        (
+            *(one.learner, one.taught_by, *map(_percent, (one.ba, one.ca, one.cost, one.benefit))),
+            *("" if area is None else f"{area:.3f}" for area in (one.auc_raw, one.auc)),
+        )
+        for one in card.lessons
+    ]
+    header = ("learner", "taught by", "BA (raw)", "CA", "cost", "benefit", "AUC (raw)", "AUC")
+    lower = _percent(card.lessons[0].la)
+    title = f"Classification of {target}; LA, always saying the most frequent class: {lower}"
+    return ScoreTable(title, header, rows, range(2, 8))
+
+
+def _marginals(card: Scorecard) -> ScoreTable:
+    rows = [
+        (
+            *(f"{one.ways}-way", one.distance, f"{one.mean:.4f}", f"{one.worst:.4f}", ", ".join(one.worst_of)),
+            f"{one.measured:,} of {one.of:,}",
+        )
+        for one in card.marginals
+    ]
+    header = ("marginals", "distance", "mean", "worst", "worst of", "measured")
+    return ScoreTable("Fidelity of drawn records", header, rows, (2, 3))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

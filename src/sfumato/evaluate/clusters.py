@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import BisectingKMeans
 
-from sfumato.attributes import Categorical
-from sfumato.boxes import Boxes
-from sfumato.evaluate.classification import MOST_INDICATORS, Codes
-from sfumato.evaluate.threads import one_thread
-from sfumato.partition import Indices
-from sfumato.release.regions import Sides, regions_of
+from sfumato.arrays import CodedRows, Integers
+from sfumato.evaluate.learning import MOST_INDICATORS
+from sfumato.evaluate.runs import one_thread
+from sfumato.geometry.boxes import Boxes
+from sfumato.models.regions import Sides, regions_of
 from sfumato.release.release import Release
-from sfumato.schema import Predictor, Schema
+from sfumato.schema.attributes import Categorical
+from sfumato.schema.schema import Predictor, Schema
 
 Points = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Match:
     match_point: float
 
 
-def match_point(before: Indices, after: Indices) -> float:
+def match_point(before: Integers, after: Integers) -> float:
     """Give the share of ordered pairs of rows, each with itself included, that are together in both clusterings or in
     neither (DiffMulti, eq. 15).
 
@@ -70,12 +70,12 @@ def bisecting(points: Points, clusters: int) -> Any:
         return model.fit(distinct, sample_weight=rows.astype(np.float64))
 
 
-def labels(points: Points, clusters: int) -> Indices:
+def labels(points: Points, clusters: int) -> Integers:
     """Give the cluster of each point."""
     return np.asarray(bisecting(points, clusters).predict(points), np.int64)
 
 
-def matches(release: Release, rows: Codes, drawn: Codes) -> list[Match]:
+def matches(release: Release, rows: CodedRows, drawn: CodedRows) -> list[Match]:
     """Cluster the rows as they are; then as the release generalizes them, where each has one group; and then by the
     clusters of drawn records, which know nothing else of the rows.
     """
@@ -91,12 +91,12 @@ def matches(release: Release, rows: Codes, drawn: Codes) -> list[Match]:
     return found
 
 
-def points_of(schema: Schema, rows: Codes) -> Points:
+def points_of(schema: Schema, rows: CodedRows) -> Points:
     """Place coded rows."""
     return np.concatenate([_leaf_points(column)[rows[name]] for name, column in schema.predictors.items()], axis=1)
 
 
-def generalized_points(release: Release, rows: Codes) -> Points:
+def generalized_points(release: Release, rows: CodedRows) -> Points:
     """Place coded rows where the release's groups put them."""
     predictors = release.schema.predictors
     regions, group = np.unique(regions_of(release.partition, [rows[name] for name in predictors]), return_inverse=True)

@@ -13,21 +13,18 @@ from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.consistency import Consistency
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Tally
+from sfumato.arrays import Integers
 from sfumato.errors import BudgetError
-from sfumato.methods.base import Draft
-from sfumato.methods.cuts import describe_all
+from sfumato.geometry.candidates import describe_all, stages_of
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
 from sfumato.methods.cutting import PUBLISHED_SCORES, Cutting, read_number_of_steps
-from sfumato.methods.level_budgets import level_grains
 from sfumato.methods.margins import buy_margins
-from sfumato.methods.parameters import parameter, refuse_other
-from sfumato.methods.step_tree import stages_of
+from sfumato.methods.method import Draft, parameter, refuse_other
 from sfumato.methods.workloads import (
     Workload,
+    level_grains,
     queries_of,
     read_workload,
     refuse_unreadable,
@@ -35,14 +32,14 @@ from sfumato.methods.workloads import (
     sizes_of,
     thinned,
 )
-from sfumato.partition import Grid
+from sfumato.models.consistency import Consistency
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of
-from sfumato.privacy.noisy import NodeCounts
-from sfumato.schema import Schema
-from sfumato.tree import Tree
+from sfumato.privacy.measurements import NodeCounts
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.tally import Cells, Tally
+from sfumato.schema.schema import Schema
 
 Levels = Literal["workload", "equal", "leaves"]
-Integers = NDArray[np.int64]
 
 AUTO_DEEPEST = 72
 """With h = auto, h is the logarithm of what a table can hold, at most."""

@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Tally
-from sfumato.methods.base import Draft
-from sfumato.methods.cuts import describe_all
+from sfumato.geometry.candidates import describe_all
+from sfumato.geometry.grid import Grid
 from sfumato.methods.cutting import PUBLISHED_SCORES, Cutting, read_number_of_steps
 from sfumato.methods.margins import buy_margins
-from sfumato.methods.parameters import refuse_other
-from sfumato.partition import Grid
+from sfumato.methods.method import Draft, refuse_other
 from sfumato.privacy.budget import Schedule, payable
-from sfumato.schema import Schema
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.tally import Cells, Tally
+from sfumato.schema.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)

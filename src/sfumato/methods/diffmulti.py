@@ -1,4 +1,25 @@
-"""DiffMulti: multidimensional generalization, every region split in its own way (Al-Hussaeni, Fung et al.).
+"""Growing a tree as the DiffMulti paper does: the same price on every level down to a depth fixed before.
+
+Two things differ from its algorithm, because it would leak: noisy sizes alone share out specializations (equation 10
+asks whether a child is empty and divides by exact sizes), and split points are grid points of the declared range. As
+in its experiments, the leaves' counts also get what the longest path did not use.
+
+Growing a tree as far as its budget can tell: our schedule for DiffMulti.
+
+Every region pays for its choice what the choice needs, and no more. Let `mass` be the records that a specialization
+could still put right: outside the majority class for scores that look at classes, all of them for the others; a noisy
+count plus one standard deviation, so that noise alone ends no branch. Among N candidates, permute-and-flip loses more
+than ln(N) / rate with small probability, so a rate of
+
+    SHARPNESS * ln(N) / mass
+
+tells gains of 1 / SHARPNESS of the mass apart (twice that for scores which are not monotone). Masses shrink along a
+path, so prices grow, and a region stops when its price is more than PATIENCE of what its path has left, or would touch
+the RESERVE for its counts, which all the rest then buys. Depth, size and purity need no parameters: they follow from n,
+epsilon and what was found. The class counts that are bought on the way decide prices and weights, and make the final
+counts more precise.
+
+DiffMulti: multidimensional generalization, every region split in its own way (Al-Hussaeni, Fung et al.).
 
 Here are its parameters and its plan; how a tree grows is in `published` (the paper's schedule) and `adaptive` (ours).
 
@@ -10,22 +31,25 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Tally
+import numpy as np
+
+from sfumato.arrays import Floats, Integers
 from sfumato.errors import BudgetError, MethodError
-from sfumato.methods.adaptive import ROOT_SHARE, AdaptiveGrowth
-from sfumato.methods.base import Draft
-from sfumato.methods.boxes import longest_path, most_specializations_of_boxes
+from sfumato.geometry.candidates import NO_SPLIT, Divisions, Ways, longest_path, most_specializations_of_boxes
+from sfumato.geometry.grid import Grid
+from sfumato.methods.growing import Grown, Level, describe_level
 from sfumato.methods.margins import buy_margins, margin_parts
-from sfumato.methods.parameters import parameter, plain_parameters, read_number, read_share, refuse_other
-from sfumato.methods.published import PublishedGrowth, rounds_of_level
-from sfumato.partition import Grid
-from sfumato.privacy.budget import GRAIN, Schedule
+from sfumato.methods.method import Draft, parameter, plain_parameters, read_number, read_share, refuse_other
+from sfumato.privacy.budget import GRAIN, Schedule, grains_of, payable
+from sfumato.privacy.choices import Choices
+from sfumato.privacy.measurements import NodeCounts, Noisy
+from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import (
     SCORES,
     BalancedMax,
@@ -33,10 +57,229 @@ from sfumato.privacy.scores import (
     Discernibility,
     Max,
     PenaltyLeft,
+    Score,
     Selection,
     WeightedGain,
+    sides,
 )
-from sfumato.schema import Schema
+from sfumato.privacy.tally import Cells, Tally
+from sfumato.schema.attributes import Numeric
+from sfumato.schema.schema import Predictor, Schema
+
+
+def rounds_of_level(number: int, choice: str) -> tuple[str, ...]:
+    """Name the rounds of a level."""
+    rounds = (f"choice {number}", f"size {number}")
+    return (f"split {number}", *rounds) if choice == "separate" else rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedGrowth:
+    """The loop: find split points, choose, refine, measure sizes."""
+
+    meter: Meter
+    schema: Schema
+    score: Score
+    selection: Selection
+    fair: bool
+    prices: Mapping[str, Fraction]
+    separate: bool
+
+    def grow(self, specializations: int, depth: int) -> Grown:
+        """Grow to the depth, or until no region can or may be specialized; then spend on the counts all that the
+        longest path left.
+        """
+        level = Level.first(self.schema, specializations)
+        splits = self._first_splits(level)
+        steps: list[str] = []
+        for number in range(1, depth + 1):
+            live = np.flatnonzero(level.shares > 0)
+            own = splits[live] if self.separate else None
+            ways = self._divisions.ways(level.boxes[live], live, own)
+            if not len(ways):
+                break
+            chosen = self._choose(level.tally, ways, f"choice {number}")
+            steps.append(describe_level(number, chosen, list(self.schema.predictors)))
+            tally, parents = level.refined(chosen)
+            level = Level(tally, level.shared(chosen, self._sizes(tally, number), self.meter.lots(tally.places)))
+            splits = self._inherited(splits[parents], chosen, level, number)
+        counts = self.meter.measure(Cells(Tally(level.tree, level.tally.classes)), payable(self.meter.left), "counts")
+        return Grown(level.tree, counts, tuple(steps))
+
+    @cached_property
+    def _divisions(self) -> Divisions:
+        return Divisions(self._attributes)
+
+    @property
+    def _attributes(self) -> Sequence[Predictor]:
+        return list(self.schema.predictors.values())
+
+    def _choose(self, tally: Tally, ways: Ways, label: str) -> Ways:
+        return self.meter.select(Choices.by_place(tally, ways), self.score, self.prices[label], label, self.selection)
+
+    def _first_splits(self, level: Level) -> Integers:
+        """Choose a split point for every numeric attribute of the root."""
+        splits = np.full((1, len(self._attributes)), NO_SPLIT, np.int64)
+        for index, (name, attribute) in enumerate(self.schema.predictors.items()):
+            if self.separate and isinstance(attribute, Numeric) and attribute.leaves > 1:
+                every = Ways.splits(0, index, 0, attribute.leaves)
+                splits[0, index] = self._choose(level.tally, every, f"first split of {name}").borders[1]
+        return splits
+
+    def _inherited(self, splits: Integers, chosen: Ways, level: Level, number: int) -> Integers:
+        """Let children keep their parents' split points, but for an interval that was just divided choose anew."""
+        if not self.separate:
+            return splits
+        places = np.arange(level.tally.places)
+        divided = np.repeat(chosen.attributes, chosen.children)
+        splits[places, divided] = NO_SPLIT
+        numeric = np.array([isinstance(attribute, Numeric) for attribute in self._attributes])
+        ranges = level.boxes[places, divided].astype(np.int64)
+        new = np.flatnonzero(numeric[divided] & (ranges[:, 1] - ranges[:, 0] > 1) & (level.shares > 0))
+        label = f"split {number + 1}"
+        if len(new) and label in self.prices:
+            ways = Ways(new, divided[new], ranges[new].ravel(), np.arange(len(new) + 1) * 2)
+            splits[new, divided[new]] = self._choose(level.tally, ways, label).borders[1::3]
+        return splits
+
+    def _sizes(self, tally: Tally, number: int) -> Integers:
+        """Buy what specializations are shared out by, unless evenly."""
+        if not self.fair:
+            return np.ones(tally.places, np.int64)
+        label = f"size {number}"
+        return self.meter.measure(Cells(tally, "place"), self.prices[label], label).counts[:, 0]
+
+
+ROOT_SHARE = Fraction(1, 50)
+"""Of the budget without margins, for the class counts of the whole table, where everything begins."""
+SHARPNESS = 2
+"""A choice should tell gains of one part in so many of a region's mass apart: of a half, which an even specialization
+always gains;"""
+SHARPNESS_OF_CLASSES = 8
+"""of an eighth where a score looks at classes, which a specialization parts only a little."""
+PATIENCE = Fraction(3, 4)
+"""A choice may cost at most this share of what its path has left,"""
+RESERVE = Fraction(1, 5)
+"""and must leave this share of the budget for the counts."""
+SIZE_PRECISION = 10
+"""Children's class counts should have noise of about one part in so many of their parent's mass,"""
+SIZE_SHARE = Fraction(1, 5)
+"""for at most this share of what their path has left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the places of a level: noisy counts by class, each with the same variance."""
+
+    counts: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, noisy: Noisy) -> Known:
+        """Begin with a measurement."""
+        return cls(noisy.counts.astype(np.float64), noisy.variances)
+
+    def of_children(self, parents: Integers, noisy: Noisy) -> Known:
+        """Combine the children's own counts with their parents': the discrepancy is shared in proportion to variance.
+
+        With D = parent - sum of children, of variance w = v_parent + sum of v, child c moves by D v_c / w, and its
+        variance falls by v_c^2 / w: the best linear estimate.
+        """
+        own = Known.of(noisy)
+        sums = np.zeros_like(self.counts)
+        np.add.at(sums, parents, own.counts)
+        spread = self.variances + np.bincount(parents, own.variances, len(self.variances))
+        part = own.variances / spread[parents]
+        return Known(own.counts + (self.counts - sums)[parents] * part[:, None], own.variances - own.variances * part)
+
+    @property
+    def sizes(self) -> Floats:
+        """The number of records, plus one standard deviation, at least 1."""
+        deviations = np.sqrt(self.variances * self.counts.shape[1])
+        return np.asarray(np.maximum(np.maximum(self.counts.sum(axis=1), 0) + deviations, 1.0))
+
+    @property
+    def outside_majority(self) -> Floats:
+        """The number of records outside the majority class, plus one standard deviation, at least 1."""
+        outside = self.counts.sum(axis=1) - self.counts.max(axis=1)
+        return np.asarray(np.maximum(np.maximum(outside, 0) + np.sqrt(self.variances), 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveGrowth:
+    """The loop: price, choose, refine, measure."""
+
+    meter: Meter
+    schema: Schema
+    score: str
+    selection: Selection
+    fair: bool
+    depth: int
+    budget: Fraction
+
+    def grow(self, specializations: int, root: Fraction) -> Grown:
+        """Grow until no region can pay for another choice, or may have one."""
+        level = Level.first(self.schema, specializations)
+        noisy = self.meter.measure(Cells(level.tally), root, "size of the table")
+        known, earlier = Known.of(noisy), [NodeCounts(level.tree.leaves, noisy)]
+        steps: list[str] = []
+        for number in range(1, self.depth + 1):
+            ways, prices = self._affordable(level, known)
+            if not len(ways):
+                break
+            choices = Choices.by_place(level.tally, ways)
+            chosen = self.meter.select(choices, self._score(known), prices, f"choice {number}", self.selection)
+            steps.append(describe_level(number, chosen, list(self.schema.predictors)))
+            tally, parents = level.refined(chosen)
+            noisy = self.meter.measure(Cells(tally), self._size_prices(tally, known, parents), f"sizes {number}")
+            known = known.of_children(parents, noisy)
+            earlier.append(NodeCounts(np.asarray(tally.nodes), noisy))
+            level = Level(tally, level.shared(chosen, self._sizes(known), self.meter.lots(tally.places)))
+        counts = self.meter.measure_with_rest(Cells(Tally(level.tree, level.tally.classes)), "counts")
+        return Grown(level.tree, counts, tuple(steps), tuple(earlier))
+
+    def _affordable(self, level: Level, known: Known) -> tuple[Ways, Integers]:
+        """Give the ways of the places that can and may be specialized, and what each place pays to choose."""
+        live = np.flatnonzero(level.shares > 0)
+        ways = self._divisions.ways(level.boxes[live], live)
+        candidates = np.bincount(ways.places, ways.candidates, level.tally.places)
+        score = SCORES[self.score]
+        sharpness = sides(score, self.selection) * (SHARPNESS_OF_CLASSES if score.needs_classes else SHARPNESS)
+        prices = self._in_grains(sharpness * np.log(np.maximum(candidates, 2)) / self._mass(known))
+        rest = self.meter.rest(level.tally)
+        going = (candidates > 0) & (prices <= rest * PATIENCE.numerator // PATIENCE.denominator)
+        going &= prices <= rest - self._reserve
+        return ways.take(going[ways.places]), prices[going]
+
+    def _size_prices(self, tally: Tally, known: Known, parents: Integers) -> Integers:
+        wanted = self._in_grains(SIZE_PRECISION / self._mass(known))[parents]
+        limit = self.meter.rest(tally) * SIZE_SHARE.numerator // SIZE_SHARE.denominator
+        return np.minimum(wanted, limit)
+
+    def _sizes(self, known: Known) -> Integers:
+        """Give what specializations are shared out by."""
+        return np.asarray(np.rint(known.sizes) if self.fair else np.ones(len(known.counts)), np.int64)
+
+    @cached_property
+    def _divisions(self) -> Divisions:
+        return Divisions(list(self.schema.predictors.values()))
+
+    @property
+    def _reserve(self) -> int:
+        return grains_of(self.budget * RESERVE)
+
+    def _mass(self, known: Known) -> Floats:
+        return known.outside_majority if SCORES[self.score].needs_classes else known.sizes
+
+    def _score(self, known: Known) -> Score:
+        if self.score != BalancedMax.name:
+            return SCORES[self.score]()
+        return BalancedMax.halfway(np.maximum(known.counts, np.sqrt(known.variances)[:, None]))
+
+    @staticmethod
+    def _in_grains(prices: Floats) -> Integers:
+        return np.asarray(np.ceil(prices / float(GRAIN)), np.int64)
+
 
 NUMERIC_HEIGHT = 7
 """The height that the paper assumes for the taxonomy of a numeric attribute."""

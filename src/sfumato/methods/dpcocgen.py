@@ -1,4 +1,18 @@
-"""DPCocGen: a grid of groups of values learnt from a noisy histogram, its parts counted anew (Benkhelif et al. 2017).
+"""Noisy counts made fit for a criterion that takes counts for exact.
+
+A co-clustering asks how much more counts vary than chance allows. Noise clipped at 0 varies far more than chance: of
+every cell it makes a discovery. Two corrections follow from the noise alone, which is public: counts that noise
+reaches easily are taken for 0, and what is left counts for less, divided by what clipped noise varies more than a
+Poisson count of its mean.
+
+How coarse a grid of noisy counts should be: on the way from the best grid to a single cell, that of least error.
+
+Decided by public numbers: the costs of the grids, the noisy histogram that they were learnt from, and how much noise
+their own counts will have.
+
+Groups of values found by co-clustering, as parts of a grid: what they are called, and whether they mean anything.
+
+DPCocGen: a grid of groups of values learnt from a noisy histogram, its parts counted anew (Benkhelif et al. 2017).
 
 Privacy. Two rounds over disjoint cells, and the margins: the histogram of all combinations of leaves, then the parts of
 the grid, which is made from the noisy histogram alone and so costs nothing. Their debits sum to epsilon at most.
@@ -10,6 +24,7 @@ combine both rounds, buy margins, and let the release spread people inside parts
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,24 +33,162 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.coclustering import kinds_of
-from sfumato.counts.meter import Meter
-from sfumato.counts.tally import Cells, Tally
-from sfumato.domain import cells_of, refuse_large
+from sfumato.arrays import Integers
 from sfumato.errors import MethodError
-from sfumato.methods.base import Draft
-from sfumato.methods.granularity import best_granularity
-from sfumato.methods.groups import describe_groups, grid_of, structure, with_groups
-from sfumato.methods.histogram import FEWER, histogram
+from sfumato.geometry.grid import Grid
+from sfumato.methods.laplace import FEWER, histogram
 from sfumato.methods.margins import buy_margins, margin_parts
-from sfumato.methods.overdispersion import Corrected, clipped, corrected
-from sfumato.methods.parameters import parameter, plain_parameters, read_number, read_share, refuse_other
+from sfumato.methods.method import Draft, parameter, plain_parameters, read_number, read_share, refuse_other
 from sfumato.modl import DataGrid, fit
-from sfumato.modl.table import MOST_CELLS
-from sfumato.partition import Grid
+from sfumato.modl.grid import MOST_CELLS, Labels, sum_parts
 from sfumato.privacy.budget import Schedule, payable
-from sfumato.privacy.noisy import Noisy, variance_of
-from sfumato.schema import Schema
+from sfumato.privacy.measurements import Noisy, variance_of
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.tally import Cells, Tally
+from sfumato.schema.attributes import Numeric
+from sfumato.schema.schema import Schema, cells_of, kinds_of, refuse_large
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """Counts to be divided by a dispersion."""
+
+    counts: Integers
+    dispersion: float
+
+
+def corrected(noisy: Integers, rate: Fraction) -> Corrected:
+    """Take counts up to a threshold for 0, and give the dispersion of the others.
+
+    Noise exceeds t with a probability of about exp(-rate t) / 2, so of n empty cells about one exceeds
+    ln(n / 2) / rate. At half of that, cells that hold few people are still seen, and about the root of n empty ones.
+    """
+    threshold = math.log(max(noisy.size / 2, 1.0)) / (2 * rate)
+    return Corrected(np.where(noisy > threshold, noisy, 0), clipped_dispersion(rate))
+
+
+def clipped(noisy: Integers) -> Corrected:
+    """Clip counts at 0 and take them for exact, as the paper does."""
+    return Corrected(np.maximum(noisy, 0), 1.0)
+
+
+def clipped_dispersion(rate: Fraction) -> float:
+    """Give variance over mean of max(noise, 0), at least 1.
+
+    With q = exp(-rate), P(k) = (1 - q) / (1 + q) q^k. The sum of k q^k is q / (1 - q)^2 and that of k^2 q^k is
+    q (1 + q) / (1 - q)^3. So the mean is m = q / (1 - q^2), the mean square q / (1 - q)^2 = m (1 + q) / (1 - q), and
+    variance over mean (1 + q) / (1 - q) - m.
+
+    >>> [round(clipped_dispersion(Fraction(rate)), 1) for rate in ("0.1", "0.25", "0.5", "1", "2")]
+    [15.0, 6.1, 3.1, 1.7, 1.2]
+    """
+    q = math.exp(-rate)
+    return max((1 + q) / (1 - q) - q / (1 - q * q), 1.0) if q < 1 else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A noisy histogram summed up by the parts of a grid."""
+
+    counts: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    """how many cells of the histogram a part has"""
+
+    @classmethod
+    def of(cls, histogram: NDArray[np.int64], labels: Labels) -> Parts:
+        """Sum up single cells."""
+        return cls(histogram, np.ones(histogram.shape, np.int64)).merged(labels)
+
+    def merged(self, labels: Labels) -> Parts:
+        """Merge parts along every axis."""
+        counts, cells = self.counts, self.cells
+        for axis, label in enumerate(labels):
+            counts, cells = sum_parts(counts, axis, label), sum_parts(cells, axis, label)
+        return Parts(counts, cells)
+
+    def noise_error(self, of_cell: float, of_part: float) -> float:
+        """Give what noise adds to the distance of the parts' people from the truth, given the variances of the
+        histogram's cells and of the parts' own counts.
+
+        The distance is Hellinger's: half the sum of (sqrt(x) - sqrt(y))^2, with people for shares. For an estimate y
+        of x with variance v that is about v / (8 x), and of the order of sqrt(v) / 8 if x is smaller than the noise. A
+        part is known from its own count and, m times noisier, from its m cells of the histogram.
+        """
+        variance = 1 / (1 / of_part + 1 / (self.cells * of_cell))
+        return float((variance / (8 * np.maximum(self.counts, np.sqrt(variance)))).sum())
+
+
+def best_granularity(
+    grid: DataGrid, dispersion: float, histogram: NDArray[np.int64], of_cell: float, of_part: float
+) -> DataGrid:
+    """Give the grid of the least expected error.
+
+    What a merge loses is told by the criterion: its cost is a negative log-likelihood, in which a deviation d of a cell
+    from what is expected there, x, counts d^2 / (2 x), and in the distance it counts d^2 / (8 x): a quarter. Counts
+    had been divided by the dispersion.
+    """
+    finest = Parts.of(histogram, grid.labels)
+    first = tuple(np.unique(labels, return_index=True)[1] for labels in grid.labels)
+    errors = [finest.noise_error(of_cell, of_part)]
+    for step in grid.steps:
+        merged = finest.merged(tuple(labels[at] for labels, at in zip(step.labels, first, strict=True)))
+        lost = (step.cost - grid.cost) * dispersion / 4
+        errors.append(lost + merged.noise_error(of_cell, of_part))
+    return grid.after(int(np.argmin(errors)))
+
+
+SURE = 4.0
+"""Structure must stand out from noise by so many standard deviations."""
+NO_STRUCTURE = "warning: the grid cannot be told from noise, so this release carries no structure beyond its margins"
+
+
+def grid_of(schema: Schema, found: DataGrid | None) -> Grid:
+    """Give the grid of the attributes' parts; the class is counted value by value in any case."""
+    if found is None:
+        return Grid.whole(schema.shape)
+    return Grid.of_groups(found.parts[: len(schema.shape)])
+
+
+def with_groups(found: DataGrid, attributes: int, most: int) -> DataGrid:
+    """Give the finest grid on the way whose first attributes have so many combinations of parts at most.
+
+    The class, which may come after them, is left out: its values are counted one by one whatever its parts are.
+    """
+    shapes = [found.shape, *(step.shape for step in found.steps)]
+    return found.after(next(merges for merges, shape in enumerate(shapes) if math.prod(shape[:attributes]) <= most))
+
+
+def describe_groups(schema: Schema, grid: Grid) -> tuple[str, ...]:
+    """Tell the parts of each attribute."""
+    return tuple(
+        f"{name}: {parts} {'interval' if isinstance(column, Numeric) else 'group'}{'s' if parts > 1 else ''}"
+        for (name, column), parts in zip(schema.predictors.items(), grid.parts, strict=True)
+    )
+
+
+def structure(grid: Grid, counts: Noisy) -> tuple[str, ...]:
+    """Warn if the parts' own counts, whose noise the grid was not learnt from, show nothing that margins do not.
+
+    If attributes were independent, a part would have e people, the product of its margins' shares, and its count would
+    miss that by chance and by noise, with variance e + v. The sum of (count - e)^2 / (e + v) over G parts would then
+    be about G, give or take sqrt(2 G) or, the noise being Laplace, sqrt(5 G). A count below 0 is noise for certain: it
+    is taken for 0, which only lowers the sum.
+    """
+    table = counts.counts.reshape(*grid.parts, -1).astype(np.float64)
+    deviations = _beyond_margins(table, float(counts.variances[0]))
+    excess = float((deviations - 1).sum())
+    return () if excess > SURE * math.sqrt(5 * table.size) else (NO_STRUCTURE,)
+
+
+def _beyond_margins(table: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+    """Give the squared deviations from what the margins say, in units of their variance."""
+    expected = np.full(table.shape, max(float(table.sum()), 0.0))
+    for axis in range(table.ndim):
+        others = tuple(other for other in range(table.ndim) if other != axis)
+        margin = np.maximum(table.sum(axis=others, keepdims=True), 0.0)
+        expected *= margin / max(float(margin.sum()), 1.0)
+    return np.asarray((np.maximum(table, 0.0) - expected) ** 2 / (expected + variance))
+
 
 Correction = Literal["dispersion", "clip"]
 Inside = Literal["all", "evenly"]

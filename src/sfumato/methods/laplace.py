@@ -1,4 +1,6 @@
-"""The noisy contingency table (Dwork et al. 2006): every cell of the domain with noise, nothing else.
+"""The noisy histogram of a whole domain: every combination of leaves and every class, empty or not.
+
+The noisy contingency table (Dwork et al. 2006): every cell of the domain with noise, nothing else.
 
 Privacy. One round over disjoint cells. The papers compare themselves with it: on a large domain its noise drowns
 everything, on a small one nothing is better.
@@ -11,13 +13,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sfumato.counts.meter import Meter
-from sfumato.domain import cells_of, refuse_large
-from sfumato.methods.base import Draft
-from sfumato.methods.histogram import FEWER, finest, histogram
-from sfumato.methods.parameters import parameter, plain_parameters, read_number
+from sfumato.geometry.grid import Grid
+from sfumato.methods.method import Draft, parameter, plain_parameters, read_number
 from sfumato.privacy.budget import Schedule
-from sfumato.schema import Schema
+from sfumato.privacy.meter import Meter
+from sfumato.privacy.tally import Cells, Tally
+from sfumato.schema.schema import Schema, cells_of, refuse_large
+
+FEWER = "Publish fewer with --attributes, give those a coarser grid, or raise max_cells."
+"""What to do about a domain that has too many cells to put noise on each."""
+
+
+def finest(schema: Schema) -> Grid:
+    """Give the grid whose regions are single combinations of leaves."""
+    return Grid(tuple(tuple(range(leaves + 1)) for leaves in schema.shape))
+
+
+def histogram(schema: Schema) -> Cells:
+    """Ask for all combinations of leaves, by class. A record lies in one cell: one round."""
+    return Cells(Tally(finest(schema), len(schema.classes)))
 
 
 @dataclass(frozen=True, kw_only=True)

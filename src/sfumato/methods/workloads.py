@@ -2,22 +2,44 @@
 
 They come from the schema, the public regions or the holder, never from rows; those that look random are the same for
 everyone.
+
+A workload on a tree of which only some levels are measured, folded up so far that trying out splits is fast.
+
+Of the inner nodes, only those that are measured matter. Leaves below the same of these that are measured at the same
+rate make a bundle. A query's weights on them are their mean, for which the sum of the bundle's measurements is all that
+matters, plus deviations from it, which sum to 0 and for which nothing matters but each leaf's own measurement.
+
+How a budget for counts is best split over the levels of a tree, for a workload of queries.
+
+The tree and the workload are public, so the split costs nothing and is made before any count is looked at. All nodes of
+a level are measured at one rate; a leaf is measured last, with all that its path has left.
+
+The answer to a query is a sum of measurements with coefficients c, of variance 2 c^2 / rate^2 each (the noise being
+Laplace). For given rates, least squares finds the c of least variance; for given c, `Demand.cheapest` finds the rates
+of least variance. In turn, they go down to a split that neither can better. What is hardly measured counts for little
+and so deserves still less: which levels to measure at all is tried out, one after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from sfumato.conditions import read_condition
+from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
-from sfumato.partition import Indices
-from sfumato.schema import Schema
+from sfumato.geometry.halving import Level, levels_of
+from sfumato.models.consistency import LeastSquares
+from sfumato.privacy.budget import GRAIN, grains_of
+from sfumato.privacy.measurements import variance_of
+from sfumato.schema.conditions import read_condition
+from sfumato.schema.schema import Schema
 
-Floats = NDArray[np.float64]
 Query = Mapping[str, NDArray[Any]]
 """Weights of leaves, by attribute; one left out is not restricted."""
 
@@ -58,7 +80,7 @@ def read_workload(value: object) -> Workload:
     return conditions
 
 
-def queries_of(workload: Workload, schema: Schema, boxes: Indices) -> list[Query]:
+def queries_of(workload: Workload, schema: Schema, boxes: Integers) -> list[Query]:
     """Give the queries that a workload asks of regions."""
     if workload == "ranges":
         return range_queries(schema)
@@ -110,7 +132,7 @@ def _covering(leaves: int, lo: int, hi: int) -> NDArray[np.bool_]:
     return weights
 
 
-def margin_queries(schema: Schema, boxes: Indices) -> list[Query]:
+def margin_queries(schema: Schema, boxes: Integers) -> list[Query]:
     """Give every range of a single attribute that some region has; the whole table, if no attribute was split."""
     found = [
         (name, lo, hi)
@@ -145,7 +167,7 @@ def sizes_of(queries: Sequence[Query]) -> Floats:
     return np.asarray(np.maximum(shares, LEAST_SIZE), np.float64)
 
 
-def region_weights(schema: Schema, boxes: Indices, queries: Sequence[Query]) -> NDArray[np.float32]:
+def region_weights(schema: Schema, boxes: Integers, queries: Sequence[Query]) -> NDArray[np.float32]:
     """Weigh regions (regions x attributes x 2) for queries: queries x regions.
 
     A region has of a query the product over attributes of the share covered of its range, uniform inside. A query adds
@@ -169,3 +191,250 @@ def _refuse_strangers(schema: Schema, queries: Sequence[Query]) -> None:
     known = {*schema.predictors, schema.target}
     for name in (name for query in queries for name in query if name not in known):
         raise MethodError(f"the workload's attribute ({name}) must be one that is published", "Leave it out.")
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """The sum of squared coefficients over queries and over the inner nodes, or the leaves, of each level."""
+
+    inner: Floats
+    leaves: Floats
+
+    def variance(self, inner: Floats, leaves: Floats) -> float:
+        """Give the sum of the queries' variances, from those of one measurement on each level."""
+        return float(self.inner @ inner + self.leaves @ leaves)
+
+
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """Measured nodes, and bundles below them."""
+
+    levels: tuple[Level, ...]
+    depths: Integers
+    """the level at whose rate each is measured"""
+    sizes: Integers
+    """how many leaves a bundle has; 0 for an inner node"""
+    queries: NDArray[np.float32]
+    """bundles and nodes x queries: the mean weights of leaves"""
+    deviations: Floats
+    """the squares of the leaves' deviations from those, by level"""
+
+    def demand(self, inner: Floats, leaves: Floats) -> Demand:
+        """Sum the squares of the best coefficients, given the variance of a measurement on each level, 0 for none.
+
+        A bundle's sum of n measurements has n times their variance, and its coefficient is that of each of them.
+        """
+        bundle = self.sizes > 0
+        noise = np.where(bundle, self.sizes * leaves[self.depths], inner[self.depths])
+        precision = np.divide(1.0, noise, out=np.zeros(len(noise)), where=noise > 0)
+        coefficients = LeastSquares.of(self.levels, precision).coefficients(self.queries.T)
+        squares = np.einsum("qn,qn->n", coefficients, coefficients).astype(np.float64)
+        return Demand(
+            sums_by(self.depths, np.where(bundle, 0.0, squares), len(self.deviations)),
+            sums_by(self.depths, self.sizes * squares, len(self.deviations)) + self.deviations,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TreeQueries:
+    """Queries on the leaves of a tree."""
+
+    parents: Integers
+    levels: tuple[Level, ...]
+    leaves: Integers
+    depths: Integers
+    """the level of each node"""
+    weights: Floats
+    """leaves x queries"""
+
+    @classmethod
+    def of(cls, parents: ArrayLike, weights: ArrayLike) -> TreeQueries:
+        """Ask queries x leaves weights of a tree."""
+        above = np.asarray(parents, np.int64)
+        levels = levels_of(above)
+        leaves = np.flatnonzero(np.bincount(above[1:], minlength=len(above)) == 0)
+        asked = np.atleast_2d(np.asarray(weights, np.float64))
+        if asked.shape[1:] != leaves.shape or not np.isfinite(asked).all():
+            raise ValueError("there must be one finite weight per query and leaf")
+        depths = np.zeros(len(above), np.int64)
+        for depth, level in enumerate(levels, 1):
+            depths[level.nodes] = depth
+        return cls(above, levels, leaves, depths, np.ascontiguousarray(asked.T))
+
+    @property
+    def height(self) -> int:
+        """The number of levels."""
+        return len(self.levels) + 1
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """The sum over queries of each leaf's squared weights."""
+        return np.asarray(np.einsum("nq,nq->n", self.weights, self.weights))
+
+    def bundled(self, measured: Integers) -> Bundles:
+        """Fold up the tree for splits over these levels, the last among them."""
+        heads = self._heads(measured)
+        kept = np.flatnonzero(heads == np.arange(len(heads)))
+        rated = measured[np.searchsorted(measured, self.depths[self.leaves])]
+        keys = heads[self.leaves] * self.height + rated
+        bundles = Level.of(np.argsort(keys, kind="stable"), keys)
+        above, rates = np.divmod(bundles.heads, self.height)
+        means = bundles.sums(self.weights.take(bundles.nodes, axis=0)) / bundles.sizes[:, None]
+        squares = bundles.sizes * np.einsum("nq,nq->n", means, means)
+        parents = np.searchsorted(kept, np.concatenate((heads[self.parents[kept]], above)))
+        return Bundles(
+            levels_of(np.where(np.arange(len(parents)) > 0, parents, -1)),
+            np.concatenate((self.depths[kept], rates)),
+            np.concatenate((np.zeros(len(kept), np.int64), bundles.sizes)),
+            np.concatenate((np.zeros((len(kept), means.shape[1]), np.float32), means.astype(np.float32))),
+            np.maximum(sums_by(rated, self._squares, self.height) - sums_by(rates, squares, self.height), 0),
+        )
+
+    def _heads(self, measured: Integers) -> Integers:
+        """Give each node itself if it is inner and measured, else the last such on its path, or else the root."""
+        heads = np.where(np.isin(self.depths, measured), np.arange(len(self.depths)), 0)
+        heads[self.leaves] = 0
+        for level in self.levels:
+            heads[level.nodes] = np.maximum(heads[level.nodes], heads[self.parents[level.nodes]])
+        return heads
+
+
+def sums_by(places: Integers, numbers: NDArray[np.floating], size: int) -> Floats:
+    """Sum numbers by their places."""
+    return np.bincount(places, numbers, size).astype(np.float64)
+
+
+FOR_LEAVES = 0.01
+"""The least share of the leaves on the longest path: every region must have counts, whoever asks for them."""
+DUST = 1e-4
+"""A level with a smaller share is not measured."""
+ENOUGH = 1e-3
+"""The way down ends at a step that gains less than this part."""
+HOPE = 4
+"""The way down is given up where this many steps like the last would not lead below what is known already."""
+SWEEPS = 3
+"""How often each level may be left out or taken in."""
+LEAST_VARIANCE = 1e-100
+"""Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
+
+
+def level_grains(parents: ArrayLike, workload: ArrayLike, budget: Fraction) -> tuple[int, ...]:
+    """Split a budget over the levels of a tree, root first, in whole grains, for queries x leaves weights.
+
+    Never worse for the workload than all for the leaves, or the same for each level: those are among the splits that
+    are compared in the end, each as it would be paid, with the variance that discrete noise has.
+    """
+    asked = TreeQueries.of(parents, workload)
+    if asked.height == 1:
+        return (grains_of(budget),)
+    splits = [best_split(asked), leaves_only(asked.height), even(asked.height)]
+    paid = [whole_grains(split, grains_of(budget)) for split in splits]
+    return min(paid, key=lambda grains: expected_variance(asked, grains))
+
+
+def whole_grains(split: Floats, grains: int) -> tuple[int, ...]:
+    """Round shares down to whole grains; the last level gets what that leaves over.
+
+    >>> whole_grains(np.array([0.3, 0.0, 0.7]), 11)
+    (3, 0, 8)
+    """
+    above = [int(share * grains) for share in split[:-1]]
+    return (*above, grains - sum(above))
+
+
+def expected_variance(asked: TreeQueries, grains: tuple[int, ...]) -> float:
+    """Give the sum of the queries' variances, exact for discrete noise, when levels get so many grains."""
+    noise = [
+        np.array([max(variance_of(one * GRAIN), LEAST_VARIANCE) if one else 0.0 for one in rates])
+        for rates in (grains, [sum(grains[level:]) for level in range(len(grains))])
+    ]
+    return asked.bundled(np.flatnonzero(grains)).demand(noise[0], noise[1]).variance(noise[0], noise[1])
+
+
+def best_split(asked: TreeQueries) -> Floats:
+    """Begin with the leaves alone; take in or leave out one level after the other, as long as that helps."""
+    best, split = lowest(asked, leaves_only(asked.height))
+    levels, in_vain = range(asked.height - 1), 0
+    for level in [*levels] * SWEEPS:
+        if in_vain == len(levels):
+            break
+        lower, other = lowest(asked, without(split, level) if split[level] else with_a_part(split, level), best)
+        in_vain = 0 if lower < best else in_vain + 1
+        best, split = (lower, other) if lower < best else (best, split)
+    return split
+
+
+def leaves_only(height: int) -> Floats:
+    """Give all to the leaves: DiffGen's counts."""
+    return np.asarray(np.eye(height)[-1])
+
+
+def even(height: int) -> Floats:
+    """Give every level the same: the paper's CDiffGen."""
+    return np.full(height, 1 / height)
+
+
+def without(split: Floats, level: int) -> Floats:
+    """Leave a level out and share its part among the others."""
+    rest = np.where(np.arange(len(split)) == level, 0.0, split)
+    return np.asarray(rest / rest.sum())
+
+
+def with_a_part(split: Floats, level: int) -> Floats:
+    """Take a level in, with a part like that of the others."""
+    part = np.eye(len(split))[level]
+    return np.asarray(split + (part - split) / (np.count_nonzero(split) + 1))
+
+
+def lowest(asked: TreeQueries, split: Floats, rival: float = np.inf) -> tuple[float, Floats]:
+    """Give where the way down ends, or where it is hopeless that it will end below a rival."""
+    end = (np.inf, split)
+    for found in descent(asked.bundled(np.flatnonzero(split)), split):
+        if found[0] - rival > HOPE * (end[0] - found[0]):
+            return found
+        end = found
+    return end
+
+
+def descent(bundles: Bundles, split: Floats) -> Iterator[tuple[float, Floats]]:
+    """Give variances and splits on the way down."""
+    best = np.inf
+    while True:
+        inner, leaves = _laplace(split), _laplace(np.cumsum(split[::-1])[::-1])
+        demand = bundles.demand(inner, leaves)
+        variance = demand.variance(inner, leaves)
+        if not variance < best * (1 - ENOUGH):
+            return
+        yield variance, split
+        best, split = variance, cheapest(demand)
+
+
+def _laplace(rates: Floats) -> Floats:
+    return np.divide(2.0, rates**2, out=np.zeros(len(rates)), where=rates > 0)
+
+
+def cheapest(demand: Demand) -> Floats:
+    """Give the split of the least sum of c^2 / rate^2.
+
+    Let paths that come to level d with T to spend cost a_d / T^2 from there on, at best. Those that end there cost
+    leaves_d / T^2. The others spend t there and the rest below: inner_d / t^2 + a_(d+1) / (T - t)^2, least if t is
+    to T - t as the cube root of inner_d to that of a_(d+1), and then the cube of the roots' sum over T^2. So
+    a_d = leaves_d + (inner_d^(1/3) + a_(d+1)^(1/3))^3, from the last level up. If all leaves are on the last level,
+    each level gets in proportion to the cube root of its demand.
+    """
+    below, left = demand.leaves[-1], 1.0
+    kept = np.zeros(len(demand.inner))
+    for level in reversed(range(len(kept) - 1)):
+        here, later = np.cbrt(demand.inner[level]), np.cbrt(below)
+        kept[level] = here / (here + later) if here else 0.0
+        below = demand.leaves[level] + (here + later) ** 3
+    for level, part in enumerate(kept):
+        kept[level], left = left * part, left * (1 - part)
+    return _payable(kept[:-1])
+
+
+def _payable(above: Floats) -> Floats:
+    """Leave out dust, and keep for the last level what it must have."""
+    above = np.where(above < DUST, 0.0, above)
+    above *= min(1.0, (1 - FOR_LEAVES) / max(above.sum(), DUST))
+    return np.append(above, 1 - above.sum())

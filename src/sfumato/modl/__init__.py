@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from sfumato.errors import MethodError
 from sfumato.modl.criterion import Kind, Variant
-from sfumato.modl.grid import DataGrid, Step
-from sfumato.modl.hierarchy import describe
+from sfumato.modl.grid import Coordinates, DataGrid, Step, Table
+from sfumato.modl.merging import describe
 from sfumato.modl.search import cheapest_grid
-from sfumato.modl.table import Coordinates, Table
 
 __all__ = ["Coordinates", "DataGrid", "Kind", "Step", "Variant", "fit"]
 

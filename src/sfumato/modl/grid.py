@@ -1,17 +1,26 @@
 """What co-clustering gives: a grid of groups and intervals, and the coarser grids that it merges into.
 
 It stands apart because it is what callers keep; it knows values by their codes and nothing of how it was found.
+
+The histogram that is co-clustered: weights of the combinations of values that were seen.
+
+It stands apart because here any form of histogram (dense or coordinates, whole or real weights) becomes one array,
+which every partition of the values sums up.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from sfumato.arrays import Floats
 from sfumato.errors import MethodError
+from sfumato.modl.criterion import Counts, Criterion, Kind, LogFactorials, Variant
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,3 +101,194 @@ class DataGrid:
             return self
         step = self.steps[merges - 1]
         return DataGrid(step.labels, step.cost, self.null_cost, step.information, self.steps[merges:])
+
+
+Labels = tuple[NDArray[np.int64], ...]
+"""For each variable, the part of each value: 0, 1, ... with none left out, and increasing if it is numeric."""
+
+Seen = tuple[Floats, tuple[int, ...], tuple[NDArray[np.int64], ...]]
+"""Weights of the combinations of seen values, how many values there are in all, and which of them were seen."""
+
+MOST_CELLS = 1 << 25
+COARSER = "Use fewer variables, or bin their values more coarsely."
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """A histogram by its cells that are not empty: `codes[r, j]` is the value of variable j in row r, of `weights[r]`.
+
+    `shape` tells how many values each variable has. Rows with the same codes add up.
+    """
+
+    codes: ArrayLike
+    weights: ArrayLike
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The weights of all combinations of seen values, and what their grids cost.
+
+    Whole weights are kept as integers in units of 1 / dispersion, because logarithms of their factorials can be looked
+    up.
+    """
+
+    counts: Counts
+    """One axis per variable; a value that was never seen has no place in it."""
+    unit: float
+    kinds: tuple[Kind, ...]
+    variant: Variant
+    seen: tuple[NDArray[np.int64], ...]
+    """The codes of the values that were seen, per variable."""
+    shape: tuple[int, ...]
+    """How many values there are, seen or not."""
+
+    @classmethod
+    def of(
+        cls, histogram: ArrayLike | Coordinates, kinds: Sequence[Kind], variant: Variant, dispersion: float
+    ) -> Table:
+        """Read a histogram, refusing what cannot be co-clustered."""
+        if not (math.isfinite(dispersion) and dispersion > 0):
+            raise MethodError(f"dispersion ({dispersion}) must be a positive number", "Give 1 for exact counts.")
+        if variant not in ("boulle2010", "khiops11"):
+            raise MethodError(f"variant ({variant}) must be boulle2010 or khiops11", "Leave it out for boulle2010.")
+        weights, shape, seen = _sparse(histogram) if isinstance(histogram, Coordinates) else _dense(histogram)
+        _check_kinds(kinds, shape)
+        counts, unit = _in_units(weights, dispersion)
+        return cls(counts, unit, tuple(kinds), variant, seen, shape)
+
+    @cached_property
+    def criterion(self) -> Criterion:
+        """What grids of this table cost."""
+        total = float(self.counts.sum()) * self.unit
+        return Criterion(self.variant, self.kinds, self.counts.shape, total)
+
+    @cached_property
+    def log_factorials(self) -> LogFactorials:
+        """The logarithms of factorials of this table's counts and of their sums."""
+        largest = float(self.counts.sum()) if self.counts.dtype.kind == "i" else 0.0
+        return LogFactorials(largest, self.unit)
+
+    @cached_property
+    def constant(self) -> float:
+        """What all grids pay: minus the sum of ln n_v! over the values of categorical variables."""
+        return -sum(
+            float(self.log_factorials(self.margin(axis)).sum())
+            for axis, kind in enumerate(self.kinds)
+            if kind == "categorical"
+        )
+
+    @cached_property
+    def filled(self) -> int:
+        """How many cells are not empty."""
+        return int(np.count_nonzero(self.counts))
+
+    @property
+    def null(self) -> Labels:
+        """One part for each variable."""
+        return tuple(np.zeros(values, np.int64) for values in self.counts.shape)
+
+    @property
+    def finest(self) -> Labels:
+        """One part for each value."""
+        return tuple(np.arange(values) for values in self.counts.shape)
+
+    def margin(self, axis: int) -> Counts:
+        """Give the counts of one variable's values."""
+        return np.asarray(self.counts.sum(axis=tuple(other for other in range(self.counts.ndim) if other != axis)))
+
+    def grid(self, labels: Labels) -> Counts:
+        """Sum the counts by part of every variable, those that shrink most first."""
+        parts = parts_of(labels)
+        counts = self.counts
+        for axis in sorted(range(counts.ndim), key=lambda axis: parts[axis] / counts.shape[axis]):
+            counts = sum_parts(counts, axis, labels[axis])
+        return counts
+
+    def profiles(self, labels: Labels, axis: int) -> Counts:
+        """Give a row for each value of one variable: its counts in the cells of the other variables' parts."""
+        fine = (*labels[:axis], np.arange(self.counts.shape[axis]), *labels[axis + 1 :])
+        return np.ascontiguousarray(np.moveaxis(self.grid(fine), axis, 0).reshape(self.counts.shape[axis], -1))
+
+    def cost(self, labels: Labels) -> float:
+        """Give the cost of the grid of these parts."""
+        counts = self.grid(labels)
+        cost = self.constant + self.criterion.shape_cost(counts.shape) - float(self.log_factorials(counts).sum())
+        for axis, part in enumerate(labels):
+            others = tuple(other for other in range(counts.ndim) if other != axis)
+            weights: Floats = counts.sum(axis=others) * self.unit
+            cost += float(self.criterion.part_costs(axis, weights, np.bincount(part)).sum())
+        return cost
+
+
+def parts_of(labels: Labels) -> tuple[int, ...]:
+    """Count the parts of each variable."""
+    return tuple(int(part.max()) + 1 for part in labels)
+
+
+def sum_parts(counts: Counts, axis: int, labels: NDArray[np.int64]) -> Counts:
+    """Sum the slices along an axis by the part they belong to.
+
+    >>> sum_parts(np.array([[1, 2, 4]]), 1, np.array([0, 1, 0])).tolist()
+    [[5, 2]]
+    """
+    parts = int(labels.max()) + 1
+    if parts == len(labels):
+        return counts.take(np.argsort(labels), axis=axis) if (np.diff(labels) < 0).any() else counts
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(parts))
+    ordered = counts if (order[1:] > order[:-1]).all() else counts.take(order, axis=axis)
+    return np.asarray(np.add.reduceat(ordered, starts, axis=axis))
+
+
+def _dense(histogram: ArrayLike) -> Seen:
+    weights = _weights(histogram)
+    axes = range(weights.ndim)
+    seen = [np.flatnonzero(weights.any(axis=tuple(other for other in axes if other != axis))) for axis in axes]
+    _check_size(seen)
+    return weights[np.ix_(*seen)], weights.shape, tuple(seen)
+
+
+def _sparse(histogram: Coordinates) -> Seen:
+    weights, codes, shape = _weights(histogram.weights), np.asarray(histogram.codes), tuple(histogram.shape)
+    if codes.shape != (len(weights), len(shape)) or (codes < 0).any() or (codes >= np.array(shape)).any():
+        raise MethodError("codes must have a row for each weight, inside the shape", "Number values from 0.")
+    codes, weights = codes[weights > 0], weights[weights > 0]
+    seen = [np.unique(column).astype(np.int64) for column in codes.T]
+    _check_size(seen)
+    inner = tuple(len(values) for values in seen)
+    places = tuple(np.searchsorted(values, column) for values, column in zip(seen, codes.T, strict=True))
+    dense: Floats = np.bincount(np.ravel_multi_index(places, inner), weights, math.prod(inner)).astype(np.float64)
+    return dense.reshape(inner), shape, tuple(seen)
+
+
+def _weights(given: ArrayLike) -> Floats:
+    weights = np.asarray(given, np.float64)
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise MethodError("weights must be finite and not negative", "Clip noisy counts at 0 first.")
+    if not weights.any():
+        raise MethodError("the histogram must hold some weight", "Give counts that are not all zero.")
+    return weights
+
+
+def _check_size(seen: Sequence[NDArray[np.int64]]) -> None:
+    cells = math.prod(len(values) for values in seen)
+    if cells > MOST_CELLS:
+        raise MethodError(f"the number of cells ({cells:,}) must be at most {MOST_CELLS:,}", COARSER)
+
+
+def _check_kinds(kinds: Sequence[Kind], shape: tuple[int, ...]) -> None:
+    if len(shape) < 2:
+        raise MethodError(f"the number of variables ({len(shape)}) must be at least 2", "Add a variable.")
+    if len(kinds) != len(shape) or not set(kinds) <= {"categorical", "numeric"}:
+        raise MethodError(
+            f"kinds ({', '.join(map(str, kinds))}) must say categorical or numeric for each of {len(shape)} variables",
+            "Give one kind per axis of the histogram.",
+        )
+
+
+def _in_units(weights: Floats, dispersion: float) -> tuple[Counts, float]:
+    """Divide by the dispersion, in units where that keeps integers."""
+    if weights.sum() < 2**53 and (weights == np.rint(weights)).all():
+        return weights.astype(np.int64), 1 / dispersion
+    return weights / dispersion, 1.0

@@ -1,23 +1,190 @@
-"""Greedy merges, all the way from a grid to a single cell.
+"""What cells lose when they become one: ln x! + ln y! - ln (x + y)!, summed over the cells of pairs of rows.
+
+They stand apart because all comparisons of parts come down to them, and nearly all time is spent here.
+
+The prices of merging two parts of one variable: of any two groups, or of two intervals side by side.
+
+They stand apart because this is all in which categorical and numeric variables differ while a grid is merged. The price
+of a pair is part(p + q) - part(p) - part(q) plus their collisions: what merging them changes in the cost, apart
+from the numbers of parts.
+
+Greedy merges, all the way from a grid to a single cell.
 
 They stand apart because they keep the price of every possible merge up to date, which makes the whole way cost little
 more than its first step. Merging two parts of a variable changes the cost by the pair's own price, plus the change of
 the shape cost, which is the same for all its pairs. A merge of parts a and b changes the prices of another variable's
 pairs only in columns where both a and b hold something: by the collisions in the slice a + b, less those in a and b.
+
+From the best grid down to the null model, on the values that callers know.
+
+It stands apart because it translates: the search numbers the values that were seen, callers number all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.modl.factorials import Counts
-from sfumato.modl.pairs import Groups, Intervals
-from sfumato.modl.table import Labels, Table
+from sfumato.arrays import Floats
+from sfumato.modl.criterion import Counts, LogFactorials, Sizes
+from sfumato.modl.grid import DataGrid, Labels, Step, Table, parts_of
+
+AT_ONCE = 1 << 16
+"""How many logarithms are looked up at once, so that they stay in a processor's cache."""
+SPARSE = 0.2
+"""Below this share of cells that are not empty it pays to pick them out."""
+
+
+def of_all(rows: Counts, log_factorials: LogFactorials) -> Floats:
+    """Give the collisions of every pair of rows, as a symmetric matrix."""
+    parts, cells = rows.shape
+    if parts * parts * cells <= AT_ONCE:
+        return _of_block(rows, rows, log_factorials)
+    result = np.zeros((parts, parts))
+    sparse = np.count_nonzero(rows) < SPARSE * rows.size
+    step = 1 if sparse else max(1, AT_ONCE // (parts * cells))
+    for start in range(0, parts, step):
+        block, others = rows[start : start + step], rows[start:]
+        if sparse:
+            filled = np.flatnonzero(block[0])
+            block, others = block[:, filled], others[:, filled]
+        width = max(1, AT_ONCE // max(1, block.size))
+        for other in range(0, len(others), width):
+            priced = _of_block(block, others[other : other + width], log_factorials)
+            result[start : start + step, start + other : start + other + width] = priced
+    upper = np.triu(result, 1)
+    return upper + upper.T
+
+
+def of_one(row: Counts, rows: Counts, log_factorials: LogFactorials) -> Floats:
+    """Give the collisions of one row with each of others."""
+    filled = np.flatnonzero(row)
+    if len(filled) < SPARSE * len(row):
+        row, rows = row[filled], rows[:, filled]
+    width = max(1, AT_ONCE // max(1, len(row)))
+    blocks = (rows[start : start + width] for start in range(0, len(rows), width))
+    return np.concatenate([_of_block(row[None], block, log_factorials)[0] for block in blocks])
+
+
+def of_neighbours(rows: Counts, log_factorials: LogFactorials) -> Floats:
+    """Give the collisions of each row with the next."""
+    own = log_factorials(rows).sum(axis=1)
+    joint: Floats = log_factorials(rows[:-1] + rows[1:]).sum(axis=1)
+    return np.asarray(own[:-1] + own[1:] - joint)
+
+
+def _of_block(rows: Counts, others: Counts, log_factorials: LogFactorials) -> Floats:
+    own, theirs = log_factorials(rows).sum(axis=1), log_factorials(others).sum(axis=1)
+    joint = log_factorials(rows[:, None, :] + others[None, :, :]).sum(axis=2)
+    return np.asarray(own[:, None] + theirs[None, :] - joint)
+
+
+PartCosts = Callable[[Floats, Sizes], Floats]
+
+
+class Pairs(ABC):
+    """Prices of the pairs of one variable's parts that may merge."""
+
+    def __init__(self, log_factorials: LogFactorials, costs: PartCosts) -> None:
+        """Keep what prices are made of; there are none yet."""
+        self._log_factorials, self._costs = log_factorials, costs
+        self._prices: Floats = np.empty(0)
+
+    @abstractmethod
+    def price(self, rows: Counts, weights: Floats, sizes: Sizes) -> None:
+        """Price all pairs, from each part's row of cells, weight and number of values."""
+
+    @abstractmethod
+    def collisions(self, rows: Counts) -> Floats:
+        """Give the collisions of the pairs."""
+
+    @abstractmethod
+    def cheapest(self) -> tuple[float, int, int]:
+        """Give the lowest price, and its pair."""
+
+    @abstractmethod
+    def drop(self, array: NDArray[Any], place: int) -> NDArray[Any]:
+        """Leave out a part's slice of an array, in place; the result is a view."""
+
+    @abstractmethod
+    def merged(self, rows: Counts, weights: Floats, sizes: Sizes, first: int, second: int) -> None:
+        """Adapt the prices after `second` went into `first` and its slices were dropped."""
+
+    def add(self, difference: Floats) -> None:
+        """Change all prices, because parts of another variable merged."""
+        self._prices += difference
+
+
+class Groups(Pairs):
+    """All pairs are neighbours; the last group takes the place of one that is left out."""
+
+    def price(self, rows: Counts, weights: Floats, sizes: Sizes) -> None:
+        """Price all pairs, as a symmetric matrix."""
+        own = self._costs(weights, sizes)
+        joint = self._costs(weights[:, None] + weights, sizes[:, None] + sizes)
+        self._prices = joint - own[:, None] - own + self.collisions(rows)
+        np.fill_diagonal(self._prices, np.inf)
+
+    def collisions(self, rows: Counts) -> Floats:
+        """Give the collisions of any two rows."""
+        return of_all(rows, self._log_factorials)
+
+    def cheapest(self) -> tuple[float, int, int]:
+        """Give the lowest price, and its pair in increasing order."""
+        first, second = sorted(divmod(int(self._prices.argmin()), len(self._prices)))
+        return float(self._prices[first, second]), first, second
+
+    def drop(self, array: NDArray[Any], place: int) -> NDArray[Any]:
+        """Let the last slice take the place."""
+        array[place] = array[-1]
+        return array[:-1]
+
+    def merged(self, rows: Counts, weights: Floats, sizes: Sizes, first: int, second: int) -> None:
+        """Price the merged group with every other."""
+        prices = self._prices = self.drop(self.drop(self._prices, second).T, second)
+        own = self._costs(weights, sizes)
+        joint = self._costs(weights + weights[first], sizes + sizes[first])
+        row = joint - own - own[first] + of_one(rows[first], rows, self._log_factorials)
+        prices[first], prices[:, first] = row, row
+        prices[first, first] = np.inf
+
+
+class Intervals(Pairs):
+    """An interval merges with the next; the later ones move up when one is left out."""
+
+    def price(self, rows: Counts, weights: Floats, sizes: Sizes) -> None:
+        """Price each interval with the next."""
+        own = self._costs(weights, sizes)
+        joint = self._costs(weights[:-1] + weights[1:], sizes[:-1] + sizes[1:])
+        self._prices = joint - own[:-1] - own[1:] + self.collisions(rows)
+
+    def collisions(self, rows: Counts) -> Floats:
+        """Give the collisions of each row with the next."""
+        return of_neighbours(rows, self._log_factorials)
+
+    def cheapest(self) -> tuple[float, int, int]:
+        """Give the lowest price, and its pair."""
+        first = int(self._prices.argmin())
+        return float(self._prices[first]), first, first + 1
+
+    def drop(self, array: NDArray[Any], place: int) -> NDArray[Any]:
+        """Move the later slices up."""
+        array[place:-1] = array[place + 1 :]
+        return array[:-1]
+
+    def merged(self, rows: Counts, weights: Floats, sizes: Sizes, first: int, second: int) -> None:
+        """Price the merged interval with the one before and the one after."""
+        kept = np.delete(self._prices, first)
+        near = slice(max(0, first - 1), second + 1)
+        self.price(rows[near], weights[near], sizes[near])
+        kept[near.start : near.start + len(self._prices)] = self._prices
+        self._prices = kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,3 +284,56 @@ def best_on_the_way(table: Table, labels: Labels, free: Collection[int] | None =
         if merge.cost < least:
             best, least = merge.labels, merge.cost
     return best
+
+
+def describe(table: Table, labels: Labels) -> DataGrid:
+    """Give a grid with the merges that lead from it to the null model, and the information that each of them leaves.
+
+    The information left is (cost - null cost) / (cost of the grid - null cost).
+    """
+    labels = tuple(_numbered(part) for part in labels)
+    cost, null_cost = table.cost(labels), table.cost(table.null)
+    hosts = tuple(
+        _hosts(part, seen, values, kind == "numeric")
+        for part, seen, values, kind in zip(labels, table.seen, table.shape, table.kinds, strict=True)
+    )
+    steps = []
+    for merge in merges(table, labels):
+        numbered = tuple(_numbered(part) for part in merge.labels)
+        seen = table.seen[merge.variable]
+        steps.append(
+            Step(
+                merge.variable,
+                tuple(seen[merge.first].tolist()),
+                tuple(seen[merge.second].tolist()),
+                parts_of(merge.labels),
+                merge.cost,
+                (merge.cost - null_cost) / (cost - null_cost),
+                tuple(part[host] for part, host in zip(numbered, hosts, strict=True)),
+            )
+        )
+    everywhere = tuple(part[host] for part, host in zip(labels, hosts, strict=True))
+    return DataGrid(everywhere, cost, null_cost, 1.0, tuple(steps))
+
+
+def _numbered(part: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number parts in the order of their first values.
+
+    >>> _numbered(np.array([2, 0, 2, 1])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, firsts, inverse = np.unique(part, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(firsts))[inverse])
+
+
+def _hosts(part: NDArray[np.int64], seen: NDArray[np.int64], values: int, ordered: bool) -> NDArray[np.int64]:
+    """Give for each value the seen one (by its place) whose part it shares: itself, if it was seen.
+
+    >>> _hosts(np.array([0, 1]), np.array([1, 4]), 6, ordered=True).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    if ordered:
+        return np.searchsorted((seen[:-1] + seen[1:]) / 2, np.arange(values), side="left")
+    hosts = np.full(values, int(np.argmax(part == np.bincount(part).argmax())))
+    hosts[seen] = np.arange(len(seen))
+    return hosts

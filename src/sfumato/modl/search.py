@@ -1,4 +1,13 @@
-"""The search for the cheapest grid: merges, moves and cuts, from several starts.
+"""The best intervals of a numeric variable, all other variables' parts being given: exact, by dynamic programming.
+
+They stand apart because for intervals, and only for them, no search is needed: for a fixed number of parts the cost is
+a sum over the intervals.
+
+Moves of single values between the groups of a categorical variable, all other variables' parts being given.
+
+They stand apart because they mend what merges cannot: a value that was merged early into what became the wrong group.
+
+The search for the cheapest grid: merges, moves and cuts, from several starts.
 
 It stands apart because it only decides what is tried, and when: every step is another module's. A descent merges a grid
 down to the null model, keeps the best grid met, and improves one variable at a time, until nothing helps. The first
@@ -13,10 +22,190 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.modl.intervals import best_intervals
+from sfumato.arrays import Floats
+from sfumato.modl.grid import Labels, Table, parts_of, sum_parts
 from sfumato.modl.merging import best_on_the_way, merges
-from sfumato.modl.moves import WORTHWHILE, move_values
-from sfumato.modl.table import Labels, Table, parts_of
+
+INTERVAL_WORK = 200_000_000
+"""How many logarithms one search may look up."""
+MOST_BORDERS = 1000
+NEAR = 3
+"""How many neighbours of each present border are tried when there are too many borders to try all."""
+
+
+def best_intervals(table: Table, labels: Labels, axis: int) -> Labels:
+    """Cut one numeric variable anew, into as many intervals as cost least.
+
+    With more values than can be tried as borders, those near the present ones and some spread evenly are tried.
+    """
+    parts = parts_of(labels)
+    profiles = table.profiles(labels, axis)
+    units = _units(labels[axis], profiles.shape[1])
+    rows = sum_parts(profiles, 0, units)
+    costs = _interval_costs(table, axis, rows)
+    shapes = table.criterion.shape_costs_along(axis, parts, range(1, len(rows) + 1))
+    ends = cheapest_cut(costs, shapes)
+    found = np.searchsorted(ends, np.arange(len(rows)), side="right")
+    return (*labels[:axis], found[units], *labels[axis + 1 :])
+
+
+def cheapest_cut(costs: Floats, shapes: Floats) -> NDArray[np.int64]:
+    """Give the ends of the intervals that minimise the sum of their costs plus that of their number.
+
+    `costs[l, r - 1]` is the cost of the values l ... r - 1 as one interval, `shapes[k - 1]` that of there being k. An
+    interval costs the logarithm of a multinomial coefficient, which never grows when it is split (the number of ways
+    to deal a union out is at least that of dealing its parts out one by one; random trials found it true of real
+    weights, too): the sum is least for the finest cut. So nothing is to be gained beyond the k whose shape with the
+    finest cut costs more than the best that was found.
+
+    >>> cheapest_cut(np.array([[1.0, 9.0], [np.inf, 2.0]]), np.array([0.0, 4.0])).tolist()
+    [1, 2]
+    """
+    size = len(costs)
+    finest = float(np.diagonal(costs).sum())
+    reached, by_end = costs[0], np.ascontiguousarray(costs[1:].T)
+    best, least, arrivals = 1, reached[-1] + shapes[0], []
+    for number in range(2, size + 1):
+        if np.min(shapes[number - 1 :]) + finest >= least:
+            break
+        through = reached[:-1] + by_end
+        last = through.argmin(axis=1)
+        arrivals.append(last + 1)
+        reached = through[np.arange(size), last]
+        if reached[-1] + shapes[number - 1] < least:
+            best, least = number, reached[-1] + shapes[number - 1]
+    ends = [size]
+    for starts in reversed(arrivals[: best - 1]):
+        ends.append(int(starts[ends[-1] - 1]))
+    return np.array(ends[::-1])
+
+
+def _interval_costs(table: Table, axis: int, rows: NDArray[np.int64] | Floats) -> Floats:
+    """Price every interval of rows from differences of running sums; those that end before they start are infinite."""
+    running = np.concatenate([np.zeros_like(rows[:1]), np.cumsum(rows, axis=0)])
+    costs = np.full((len(rows), len(rows)), np.inf)
+    for start in range(len(rows)):
+        inside = running[start + 1 :] - running[start]
+        weights = inside.sum(axis=1) * table.unit
+        parts = table.criterion.part_costs(axis, weights, np.arange(1, len(inside) + 1))
+        costs[start, start:] = parts - table.log_factorials(inside).sum(axis=1)
+    return costs
+
+
+def _units(part: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+    """Put neighbouring values together that no border will be tried between."""
+    values = len(part)
+    most = max(2, min(MOST_BORDERS, int((2 * INTERVAL_WORK / cells) ** 0.5)))
+    if values <= most:
+        return np.arange(values)
+    borders = np.flatnonzero(np.diff(part)) + 1
+    near = (borders[:, None] + np.arange(-NEAR, NEAR + 1)).ravel()
+    spread = np.linspace(0, values, max(2, most - len(near)), endpoint=False, dtype=np.int64)
+    tried = np.zeros(values, np.int64)
+    tried[near[(near > 0) & (near < values)]] = 1
+    tried[spread[1:]] = 1
+    return np.cumsum(tried)
+
+
+WORTHWHILE = 1e-7
+"""A gain below this may be rounding, and values could move in circles."""
+
+
+def move_values(table: Table, labels: Labels, axis: int, sweeps: int) -> Labels:
+    """Let the values of one variable move to where they cost least, until none does or so many sweeps were made."""
+    if len(labels[axis]) == 1:
+        return labels
+    moving = Moving(table, labels, axis)
+    for _ in range(sweeps):
+        if not moving.sweep():
+            break
+    return (*labels[:axis], moving.labels, *labels[axis + 1 :])
+
+
+class Moving:
+    """The groups of one variable while its values move."""
+
+    def __init__(self, table: Table, labels: Labels, axis: int) -> None:
+        """Sum the values' profiles by group; there is room for as many groups as values."""
+        self._table, self._axis = table, axis
+        self._shape = parts_of(labels)
+        self.labels = labels[axis].copy()
+        self.groups = self._shape[axis]
+        self._profiles = table.profiles(labels, axis)
+        self._weights: Floats = self._profiles.sum(axis=1) * table.unit
+        room = len(self.labels)
+        self._sums = np.zeros_like(self._profiles)
+        self._sums[: self.groups] = sum_parts(self._profiles, 0, self.labels)
+        self._logs = table.log_factorials(self._sums)
+        self._group_weights: Floats = np.bincount(self.labels, self._weights, room).astype(np.float64)
+        self._sizes = np.bincount(self.labels, minlength=room)
+        alone = table.criterion.part_costs(axis, self._weights, np.ones(room, np.int64))
+        self._alone: Floats = alone - table.log_factorials(self._profiles).sum(axis=1)
+        self._costs = np.zeros(room)
+        groups = slice(self.groups)
+        self._costs[groups] = table.criterion.part_costs(axis, self._group_weights[groups], self._sizes[groups])
+        self._shapes: dict[int, float] = {}
+
+    def sweep(self) -> bool:
+        """Offer every value in turn all groups, and one of its own; tell whether any moved."""
+        moved = False
+        for value in range(len(self.labels)):
+            moved |= self._place(value)
+        return moved
+
+    def _place(self, value: int) -> bool:
+        """Take a value out of its group and put it where it costs least; tell whether that is elsewhere."""
+        home, groups = int(self.labels[value]), self.groups
+        alone = int(self._sizes[home]) == 1
+        filled = np.flatnonzero(self._profiles[value])
+        self._shift(value, home, filled, -1)
+        prices = np.append(self._prices(value, filled), np.inf)
+        own_group = home if alone else groups
+        others = groups - alone
+        prices[own_group] = self._alone[value] + self._shape_cost(others + 1) - self._shape_cost(others)
+        target = int(prices.argmin())
+        if prices[target] > prices[home] - WORTHWHILE:
+            target = home
+        self._shift(value, target, filled, 1)
+        self.labels[value] = target
+        if target == groups:
+            self.groups += 1
+        elif alone and target != home:
+            self._close(home)
+        return target != home
+
+    def _prices(self, value: int, filled: NDArray[np.int64]) -> Floats:
+        """Price joining each group: what its part and its cells then cost more."""
+        table, groups = self._table, slice(self.groups)
+        weights, sizes = self._group_weights[groups] + self._weights[value], self._sizes[groups] + 1
+        parts = table.criterion.part_costs(self._axis, weights, sizes) - self._costs[groups]
+        joined = table.log_factorials(self._sums[groups, filled] + self._profiles[value, filled])
+        return np.asarray(parts - (joined - self._logs[groups, filled]).sum(axis=1))
+
+    def _shift(self, value: int, group: int, filled: NDArray[np.int64], sign: int) -> None:
+        """Add a value to a group, or take it away."""
+        self._sums[group, filled] += sign * self._profiles[value, filled]
+        self._logs[group, filled] = self._table.log_factorials(self._sums[group, filled])
+        self._group_weights[group] += sign * self._weights[value]
+        self._sizes[group] += sign
+        self._costs[group] = self._table.criterion.group_cost(self._group_weights[group], int(self._sizes[group]))
+
+    def _close(self, group: int) -> None:
+        """Let the last group take the place of an empty one."""
+        self.groups -= 1
+        last = self.groups
+        for array in (self._sums, self._logs, self._group_weights, self._sizes, self._costs):
+            array[group] = array[last]
+            array[last] = 0
+        self.labels[self.labels == last] = group
+
+    def _shape_cost(self, groups: int) -> float:
+        """Give the shape cost of so many groups."""
+        if groups not in self._shapes:
+            axis, shape = self._axis, self._shape
+            self._shapes[groups] = float(self._table.criterion.shape_costs_along(axis, shape, [groups])[0])
+        return self._shapes[groups]
+
 
 WORK = 3_000_000_000
 """How many logarithms it may take to merge the finest grid."""

@@ -7,14 +7,25 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sfumato.arrays import Floats
 from sfumato.evaluate.runs import Key
-from sfumato.papers.accuracy import EPSILONS, STEPS, cost, learning_keys, levels, raw_keys
 from sfumato.papers.diffgen import CA, H
-from sfumato.papers.figures import Claim, Effort, Figure, Found, Paper
-from sfumato.papers.publishing import CDIFFGEN, CDIFFGEN_GAIN, CDIFFGEN_OURS, DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS
-from sfumato.papers.stated import statement
-from sfumato.papers.verdicts import Between, Beyond, Evidence, Floats, Parts
-from sfumato.pictures.curves import Panel
+from sfumato.papers.figures import Between, Beyond, Claim, Effort, Evidence, Figure, Found, Paper, Parts, statement
+from sfumato.papers.runs import (
+    CDIFFGEN,
+    CDIFFGEN_GAIN,
+    CDIFFGEN_OURS,
+    DIFFGEN,
+    DIFFGEN_GAIN,
+    DIFFGEN_OURS,
+    EPSILONS,
+    STEPS,
+    cost,
+    learning_keys,
+    levels,
+    raw_keys,
+)
+from sfumato.pictures.canvas import Panel
 
 NAME = "cdiffgen"
 BEYOND = 7

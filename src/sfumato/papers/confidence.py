@@ -1,4 +1,15 @@
-"""The confidence framework, section 6, beside Mondrian and DiffGen: suppression, range counts, accuracy, and time.
+"""Census-like tables of any size, made from Adult's margins and the dependencies that matter.
+
+An attribute is drawn given a few that were drawn before, with the frequencies that Adult has. Adult's fourteen
+occupations are divided into fifty by education, and its two incomes into fifty classes of salary by education and age,
+so that sensitive values are as many as in the census extracts of the papers. A seed says everything.
+
+The work of the confidence framework's runs: who is suppressed, range counts, learners, and time.
+
+As in the paper, statistics are the table's own, sampling is 0.9 and the distortion limit 0.6. Max.k is the least k of a
+ladder at which every record of Mondrian's groups satisfies the criterion, Avg.k the mean size of our groups.
+
+The confidence framework, section 6, beside Mondrian and DiffGen: suppression, range counts, accuracy, and time.
 
 The census tables of the paper are not public in the form that it used: ours are drawn from the bundled table's
 frequencies, with fifty occupations or salaries.
@@ -7,20 +18,293 @@ frequencies, with fifty occupations or salaries.
 from __future__ import annotations
 
 import math
-from functools import partial
+from fractions import Fraction
+from functools import cache, partial
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from sfumato.evaluate.runs import Key
-from sfumato.papers.accuracy import RAW, learning_keys
-from sfumato.papers.capping import AVERAGE_K, CONFIDENCE, INTERACTIVE, MAX_K, TAUGHT
-from sfumato.papers.census import QUASI
+from sfumato import datasets
+from sfumato.arrays import CodedRows, Floats
+from sfumato.evaluate.fidelity import LARGE, SMALL, RangeQuery, leaves_of
+from sfumato.evaluate.learning import LEARNERS, teach
+from sfumato.evaluate.runs import Key, Outcome
+from sfumato.geometry.boxes import Boxes
+from sfumato.models.regions import sides_of
 from sfumato.papers.diffgen import CA
-from sfumato.papers.figures import Claim, Effort, Figure, Found, Paper
-from sfumato.papers.publishing import DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS
-from sfumato.papers.stated import statement
-from sfumato.papers.verdicts import Between, Beyond, Evidence, Parts, mean_and_doubt
-from sfumato.pictures.curves import Curve, Panel
+from sfumato.papers.figures import (
+    Between,
+    Beyond,
+    Claim,
+    Effort,
+    Evidence,
+    Figure,
+    Found,
+    Paper,
+    Parts,
+    mean_and_doubt,
+    statement,
+)
+from sfumato.papers.runs import (
+    DIFFGEN,
+    DIFFGEN_GAIN,
+    DIFFGEN_OURS,
+    RAW,
+    adult,
+    coded,
+    divided,
+    learning_keys,
+    published,
+    timed,
+)
+from sfumato.pictures.canvas import Curve, Panel
+from sfumato.release.promises import ConfidenceCap
+from sfumato.release.release import Release
+from sfumato.schema.schema import Schema
+from sfumato.without_epsilon import Confidence, Mondrian, SyntacticMethod
+from sfumato.without_epsilon.mondrian import SplitScore
+
+CensusCodes = dict[str, NDArray[np.int64]]
+
+QUASI = ("age", "sex", "education", "marital_status", "race", "native_country")
+PARENTS: dict[str, tuple[str, ...]] = {
+    "sex": (),
+    "band": ("sex",),
+    "age": ("band", "sex"),
+    "marital_status": ("band", "sex"),
+    "education": ("band",),
+    "race": (),
+    "native_country": ("race",),
+    "occupation": ("education", "sex"),
+    "income": ("education", "marital_status", "occupation"),
+}
+"""From what each attribute is drawn, in the order of drawing; a band is ten years of age."""
+SALARIES, BAND = 50, 10
+
+
+def census_schema(sensitive: str) -> Schema:
+    """Give the schema of a table: Adult's quasi-identifiers, and fifty occupations or salaries."""
+    plain = datasets.adult().schema.plain()
+    attributes = {name: plain["attributes"][name] for name in QUASI}
+    taxonomy = _occupations() if sensitive == "occupation" else [f"{step}k" for step in range(2, 2 * SALARIES + 1, 2)]
+    attributes[sensitive] = {"kind": "class", "taxonomy": taxonomy}
+    return Schema.parse({"name": f"census, {sensitive}", "confirmed": True, "attributes": attributes})
+
+
+def _occupations() -> list[dict[str, list[str]]]:
+    """Divide each of Adult's fourteen occupations in three or four."""
+    names = datasets.adult().schema.attributes["occupation"].tree.leaves  # type: ignore[union-attr]
+    return [{name: [f"{name} {part + 1}" for part in range(_kinds(at))]} for at, name in enumerate(names)]
+
+
+def _kinds(occupation: int) -> int:
+    """Fourteen times three, and eight more, are fifty."""
+    return 4 if occupation < 8 else 3
+
+
+def census(sensitive: str, rows: int, seed: int = 0) -> pa.Table:
+    """Draw a table."""
+    rng = np.random.default_rng(seed)
+    drawn = _draw(rows, rng)
+    schema = census_schema(sensitive)
+    own = _occupation(drawn, rng) if sensitive == "occupation" else _salary(drawn, rng)
+    columns = {
+        name: np.asarray(schema.predictors[name].tree.leaves)[drawn[name]]  # type: ignore[union-attr]
+        for name in QUASI
+        if name != "age"
+    }
+    return pa.table({"age": drawn["age"] + 17} | columns | {sensitive: np.asarray(schema.classes)[own]})
+
+
+def _draw(rows: int, rng: np.random.Generator) -> CensusCodes:
+    """Draw attribute after attribute, each by Adult's frequencies given its parents; where Adult has nobody, evenly."""
+    adult = datasets.adult()
+    seen: CensusCodes = {name: one.astype(np.int64) for name, one in coded(adult.table, adult.schema).items()}
+    seen["band"] = seen["age"] // BAND
+    sizes = {name: int(one.max()) + 1 for name, one in seen.items()}
+    drawn: CensusCodes = {}
+    for name, parents in PARENTS.items():
+        shape = [sizes[one] for one in parents]
+        keys, given = (
+            np.ravel_multi_index([table[one] for one in parents], shape) if parents else np.zeros(length, np.int64)
+            for table, length in ((seen, adult.table.num_rows), (drawn, rows))
+        )
+        counts = np.zeros((int(np.prod(shape)), sizes[name]))
+        np.add.at(counts, (keys, seen[name]), 1.0)
+        counts[counts.sum(axis=1) == 0] = 1.0
+        running = np.cumsum(counts, axis=1)
+        at = rng.random(rows) * running[given, -1]
+        drawn[name] = (running[given] <= at[:, None]).sum(axis=1)
+    return drawn
+
+
+def _occupation(drawn: CensusCodes, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Divide an occupation: the more education, the later its parts."""
+    kinds = np.array([_kinds(at) for at in range(14)])
+    first = np.concatenate(([0], np.cumsum(kinds)[:-1]))
+    rank = np.clip(drawn["education"] / 15 + rng.normal(0, 0.25, len(drawn["education"])), 0, 0.999)
+    return np.asarray(first[drawn["occupation"]] + (rank * kinds[drawn["occupation"]]).astype(np.int64))
+
+
+def _salary(drawn: CensusCodes, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Give a class of salary: below 50,000 and above as the income says, more with education and with age up to 50."""
+    age = 1 - np.abs(drawn["age"] - 33) / 60
+    rank = np.clip(0.4 * drawn["education"] / 15 + 0.3 * age + rng.normal(0.1, 0.25, len(age)), 0, 0.999)
+    return np.asarray(SALARIES // 2 * drawn["income"] + (rank * (SALARIES // 2)).astype(np.int64))
+
+
+CONFIDENCE, AVERAGE_K, MAX_K, INTERACTIVE = "confidence", "Mondrian, Avg.k", "Mondrian, Max.k", "Laplace, interactive"
+LADDER = (5, 10, 20, 30, 50, 70, 90, 120, 150, 200, 300, 500)
+QUERIES = 1000
+LIMIT = Fraction(3, 5)
+TOLERANCE = 1e-9
+TAUGHT = ("pruned tree", "naive Bayes", "logistic regression", "linear SVM")
+"""J48, NB, LR and SVM."""
+
+
+def capped(sensitive: str, distortion: Fraction = LIMIT) -> Confidence:
+    """Give the framework as the paper sets it."""
+    return Confidence(sensitive=sensitive, quasi=QUASI, distortion=distortion, statistics_from_data=True)
+
+
+def mondrian(sensitive: str, k: int, score: SplitScore = "median") -> Mondrian:
+    """Give Mondrian over the same quasi-identifiers."""
+    return Mondrian(k=k, sensitive=sensitive, quasi=QUASI, score=score)
+
+
+@cache
+def table_of(source: str, sensitive: str, rows: int, seed: int) -> tuple[pa.Table, Schema]:
+    """Give a census-like table, or the bundled one."""
+    if source == "adult":
+        return adult()
+    return census(sensitive, rows, seed=rows + seed), census_schema(sensitive)
+
+
+def _table(key: Key) -> tuple[pa.Table, Schema]:
+    return table_of(key["source"], key["sensitive"], key["rows"], key["run"])
+
+
+def suppressed(key: Key) -> Outcome:
+    """Give the share of the sampled records that are suppressed, in per cent."""
+    table, schema = _table(key)
+    release = published(capped(key["sensitive"], Fraction(key["distortion"])), table, schema, None, key["run"])
+    kept, *lost = (int(line.split(": ")[1].split(" ")[0].replace(",", "")) for line in release.notes[-3:])
+    return {"suppressed": 100 * sum(lost) / (kept + sum(lost))}
+
+
+def unsafe_share(release: Release, own: ConfidenceCap) -> float:
+    """Give the share of Mondrian's records that do not satisfy the criterion, all of them being published."""
+    counts = release.counts.counts
+    held = counts.any(axis=1)
+    sides = [sides_of(release.partition, at).of(np.flatnonzero(held)) for at in range(len(release.schema.shape))]
+    boxes = Boxes(release.schema.shape, np.stack(sides, axis=1))
+    claims = ConfidenceCap(own.quasi, own.sensitive, Fraction(1), own.knowledge).claims(boxes, counts[held])
+    unsafe = claims.observed > claims.expected + TOLERANCE
+    return float(counts[held][claims.groups[unsafe], claims.values[unsafe]].sum() / counts.sum())
+
+
+def least_k(table: pa.Table, schema: Schema, own: Release, sensitive: str, score: SplitScore = "median") -> int:
+    """Find the least k of the ladder at which everyone satisfies the criterion; the last if there is none."""
+    cap = own.manifest.promise
+    assert isinstance(cap, ConfidenceCap)
+    for k in LADDER[:-1]:
+        if not unsafe_share(published(mondrian(sensitive, k, score), table, schema, None, 0), cap):
+            return k
+    return LADDER[-1]
+
+
+def mean_size(own: Release) -> int:
+    """Give the mean size of the framework's groups."""
+    return max(round(int(own.counts.counts.sum()) / own.groups), 2)
+
+
+def asked(key: Key) -> Outcome:
+    """Give average relative errors of range counts in per cent: small, large and all; and the k of Mondrian."""
+    table, schema = _table(key)
+    sensitive, run = key["sensitive"], key["run"]
+    narrowed = mondrian(sensitive, LADDER[0]).narrowed(schema)
+    rows = coded(table, narrowed)
+    queries, truths = satisfied_queries(narrowed, rows, seed=run)
+    if key["method"] == INTERACTIVE:
+        noise = np.random.default_rng(run).laplace(scale=1 / float(Fraction(key["epsilon"])), size=len(truths))
+        return _errors(truths + noise, truths, table.num_rows)
+    release = published(capped(sensitive), table, schema, None, run)
+    told: Outcome = {}
+    if key["method"] != CONFIDENCE:
+        k = mean_size(release) if key["method"] == AVERAGE_K else least_k(table, schema, release, sensitive)
+        release, told = published(mondrian(sensitive, k), table, schema, None, run), {"k": k}
+    answers = release.count_many([query.weights(release.schema) for query in queries]).values
+    return _errors(answers, truths, table.num_rows) | told
+
+
+def _errors(answers: Floats, truths: Floats, rows: int) -> Outcome:
+    wrong = 100 * np.abs(answers - truths) / truths
+    small, large = truths < SMALL * rows, truths > LARGE * rows
+    return {name: float(wrong[of].mean()) for name, of in (("small", small), ("large", large), ("all", truths > 0))}
+
+
+def satisfied_queries(schema: Schema, rows: CodedRows, seed: int) -> tuple[list[RangeQuery], Floats]:
+    """Draw ranges on one to three quasi-identifiers and on the sensitive attribute that someone satisfies."""
+    rng = np.random.default_rng(seed)
+    queries, truths = list[RangeQuery](), list[int]()
+    while len(queries) < QUERIES:
+        names = [*rng.choice(list(schema.predictors), int(rng.integers(1, 4)), replace=False), str(schema.target)]
+        ends = {str(name): np.sort(rng.choice(leaves_of(schema, name) + 1, 2, replace=False)) for name in names}
+        query = RangeQuery({name: (int(lo), int(hi)) for name, (lo, hi) in ends.items()})
+        if truth := query.truth(rows):
+            queries.append(query)
+            truths.append(truth)
+    return queries, np.array(truths, np.float64)
+
+
+def taught(key: Key) -> Outcome:
+    """Learn income from records drawn from a release of nine folds, or from their rows, and test on the tenth."""
+    train, test = divided("10-fold", key["run"])
+    schema = mondrian("income", LADDER[0]).narrowed(adult()[1])
+    seen = coded(train, schema) if key["method"] == RAW else _drawn(key, train)
+    asked_of = coded(test, schema)
+    truth = asked_of[str(schema.target)]
+    return {
+        learner: 100 * float((teach(learner, schema, seen).predict(asked_of) == truth).mean())
+        for learner in LEARNERS
+        if learner in TAUGHT
+    }
+
+
+def _drawn(key: Key, train: pa.Table) -> CodedRows:
+    own = published(capped("income"), train, adult()[1], None, key["run"])
+    if key["method"] != CONFIDENCE:
+        k = mean_size(own) if key["method"] == AVERAGE_K else _least_k_of_adult()
+        own = published(mondrian("income", k, "infogain"), train, adult()[1], None, key["run"])
+    return own.sample_codes(seed=key["run"])
+
+
+@cache
+def _least_k_of_adult() -> int:
+    table, schema = adult()
+    return least_k(table, schema, published(capped("income"), table, schema, None, 0), "income", "infogain")
+
+
+def grown(key: Key) -> Outcome:
+    """Publish a census-like table blown up to so many rows: processor seconds."""
+    method: SyntacticMethod = capped("occupation") if key["method"] == CONFIDENCE else mondrian("occupation", key["k"])
+    table, schema = varied(key["rows"]), census_schema("occupation")
+    release, seconds = timed(lambda: published(method, table, schema, None, key["run"]))
+    return {"seconds": seconds, "groups": release.groups}
+
+
+def varied(rows: int) -> pa.Table:
+    """Give variations of a table of 100,000 records: a fifth of all values are replaced by those of others."""
+    table, rng = census("occupation", 100_000), np.random.default_rng(0)
+    base, others = rng.integers(0, table.num_rows, rows), rng.integers(0, table.num_rows, (table.num_columns, rows))
+    return pa.table(
+        {
+            name: table[name].take(pa.array(np.where(rng.random(rows) < 0.2, other, base)))
+            for name, other in zip(table.column_names, others, strict=True)
+        }
+    )
+
 
 NAME = "confidence"
 SENSITIVE = ("salary", "occupation")
@@ -37,7 +321,7 @@ def suppressed_keys(effort: Effort) -> list[Key]:
     """All tables over the distortion limit."""
     tables = [("census", sensitive, rows) for sensitive in SENSITIVE for rows in effort.some(SIZES, SIZES[:1])]
     tables += [("adult", "income", 45_222), ("adult", "occupation", 45_222)]
-    same = {"work": "capping.suppressed", "method": CONFIDENCE}
+    same = {"work": "confidence.suppressed", "method": CONFIDENCE}
     return [
         {**same, "source": source, "sensitive": sensitive, "rows": rows, "distortion": limit, "run": run}
         for source, sensitive, rows in tables
@@ -50,7 +334,7 @@ def query_keys(effort: Effort, *methods: str) -> list[Key]:
     """Range counts on the census-like tables."""
     return [
         {
-            "work": "capping.asked",
+            "work": "confidence.asked",
             "source": "census",
             "sensitive": sensitive,
             "rows": rows,
@@ -68,7 +352,7 @@ def query_keys(effort: Effort, *methods: str) -> list[Key]:
 def taught_keys(effort: Effort, *methods: str) -> list[Key]:
     """Learners on ten folds."""
     return [
-        {"work": "capping.taught", "method": method, "run": run} for method in methods for run in effort.runs_of(10, 3)
+        {"work": "confidence.taught", "method": method, "run": run} for method in methods for run in effort.runs_of(10, 3)
     ]
 
 
@@ -84,7 +368,7 @@ def private_keys(effort: Effort) -> list[Key]:
 def growth_keys(effort: Effort) -> list[Key]:
     """Time over the number of rows."""
     return [
-        {"work": "capping.grown", "method": method, "rows": rows, "k": 10, "run": run}
+        {"work": "confidence.grown", "method": method, "rows": rows, "k": 10, "run": run}
         for method in (CONFIDENCE, MONDRIAN)
         for rows in effort.some(GROWN, (100_000, 1_000_000))
         for run in effort.runs_of(3, 1)

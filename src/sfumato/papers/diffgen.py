@@ -6,10 +6,15 @@ import math
 from functools import partial
 
 from sfumato.evaluate.runs import Key
-from sfumato.papers.accuracy import (
+from sfumato.papers.figures import Between, Beyond, Claim, Effort, Evidence, Figure, Found, Paper, statement
+from sfumato.papers.runs import (
+    DIFFGEN,
+    DIFFGEN_GAIN,
+    DIFFGEN_OURS,
     EPSILONS,
     RAW,
     STEPS,
+    TDS_5,
     benefit,
     best_place,
     cost,
@@ -17,11 +22,7 @@ from sfumato.papers.accuracy import (
     levels,
     raw_keys,
 )
-from sfumato.papers.figures import Claim, Effort, Figure, Found, Paper
-from sfumato.papers.publishing import DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS, TDS_5
-from sfumato.papers.stated import statement
-from sfumato.papers.verdicts import Between, Beyond, Evidence
-from sfumato.pictures.curves import Panel
+from sfumato.pictures.canvas import Panel
 
 NAME = "diffgen"
 H, CA = "specializations h", "accuracy in %"
@@ -47,7 +48,7 @@ def gain_keys(effort: Effort) -> list[Key]:
 def fold_keys(effort: Effort) -> list[Key]:
     """Ten folds, once; the paper repeats them ten times."""
     runs, epsilons = effort.runs_of(10, 3), effort.some(COMPARED, ("1", "2"))
-    tds: list[Key] = [{"work": "accuracy.learnt", "protocol": "10-fold", "method": TDS_5, "run": run} for run in runs]
+    tds: list[Key] = [{"work": "runs.learnt", "protocol": "10-fold", "method": TDS_5, "run": run} for run in runs]
     ours = learning_keys((DIFFGEN, DIFFGEN_OURS), epsilons, (MOST_STEPS,), runs, "10-fold")
     return [*ours, *tds, *raw_keys(runs, "10-fold")]
 

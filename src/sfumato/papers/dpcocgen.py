@@ -8,29 +8,26 @@ from functools import cache, partial
 import numpy as np
 import pyarrow as pa
 
-from sfumato.evaluate.classification import Codes
-from sfumato.evaluate.fidelity import hellinger
-from sfumato.evaluate.prediction import auc
-from sfumato.evaluate.queries import floored_errors, random_queries
+from sfumato.arrays import CodedRows
+from sfumato.evaluate.fidelity import floored_errors, hellinger, random_queries
+from sfumato.evaluate.learning import auc, held_out
 from sfumato.evaluate.runs import Key, Outcome
-from sfumato.evaluate.splits import held_out
-from sfumato.papers.accuracy import EPSILONS, RAW
-from sfumato.papers.figures import Claim, Effort, Figure, Found, Paper
-from sfumato.papers.publishing import (
+from sfumato.papers.figures import Between, Beyond, Claim, Effort, Evidence, Figure, Found, Paper, Parts, statement
+from sfumato.papers.runs import (
     COARSE,
     DPCOCGEN_OURS,
+    EPSILONS,
     FINEST,
     LAPLACE,
+    RAW,
     THOUSAND,
     VARIANTS,
     adult,
     coded,
     release_of,
 )
-from sfumato.papers.stated import statement
-from sfumato.papers.verdicts import Between, Beyond, Evidence, Parts
-from sfumato.pictures.curves import Panel
-from sfumato.schema import Schema
+from sfumato.pictures.canvas import Panel
+from sfumato.schema.schema import Schema
 
 NAME = "dpcocgen"
 ATTRIBUTES = ("age", "workclass", "education", "relationship", "sex")
@@ -43,14 +40,14 @@ EXCEPTED = (COARSE, "0.5")
 
 
 @cache
-def people() -> tuple[pa.Table, Schema, Codes]:
+def people() -> tuple[pa.Table, Schema, CodedRows]:
     """Give the table, the schema of the five attributes, and their codes."""
     table = adult()[0]
     schema = adult()[1].only(ATTRIBUTES)
     return table, schema, coded(table, schema)
 
 
-def individuals(key: Key, table: pa.Table, rows: int | None = None) -> Codes:
+def individuals(key: Key, table: pa.Table, rows: int | None = None) -> CodedRows:
     """Publish a table and draw synthetic individuals."""
     release = release_of(key, table, people()[1])
     return release.sample_codes(rows, seed=key["run"], how=VARIANTS[key["method"]].how)

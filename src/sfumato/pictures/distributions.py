@@ -13,16 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.pictures.inline import ACCENT, FILL, INK, LETTERS, LINE, PAPER, SOFT, WIDTH, fitted, picture, room
-
-Floats = NDArray[np.float64]
+from sfumato.arrays import Floats
+from sfumato.pictures.inline import ACCENT, FILL, INK, LETTERS, LINE, PAPER, SMALL, SOFT, WIDTH, fitted, picture, room
 
 ACROSS = 310.0
 """How wide a small picture is, in pixels."""
 STEPS_HIGH, BAR_HIGH, CELL_HIGH = 132.0, 18.0, 22.0
 MOST_NAMED = 0.42
 """What names may take of the width."""
-SMALL = 9.5
 HATCH = "//////"
 FAINTEST = 0.06
 """How much of a colour the emptiest cell of a heat map has."""

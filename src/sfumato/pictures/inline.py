@@ -3,6 +3,17 @@
 matplotlib writes a document of its own: colours, fonts, styles and names that would reach into the page around it. Of
 that only shapes and texts are kept. The few colours that may be drawn with stand for the page's variables, so a picture
 turns dark with the page; names are made its own; numbers are rounded to a hundredth of a pixel.
+
+A ledger as a staircase: every purchase begins where the one before ended, up to what was promised in all.
+
+Rounds of one purchase are told apart by gaps, and every bar has its amount beside it.
+
+How far noise moves answers, by how many people they count: one mark for each question.
+
+The regions of a release: a tree of cuts from above, and attributes as ribbons cut into parts.
+
+A node of the tree is as wide as its share of its parent's people, a part of a ribbon as its share of the whole. What is
+too narrow to be seen is not drawn, so a hundred thousand regions make no larger picture than a hundred.
 """
 
 from __future__ import annotations
@@ -11,14 +22,20 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Floats
 from sfumato.pictures.canvas import styled
 
 INK, SOFT, LINE, FILL, BAND, ACCENT, PAPER = (f"#01020{number}" for number in range(1, 8))
 """Letters, lesser letters, rules, areas, intervals, what stands out, and the ground."""
+SMALL = 9.5
 VARIABLES = {
     INK: "--ink",
     SOFT: "--soft",
@@ -159,3 +176,238 @@ def _rounded(text: str) -> str:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
+
+
+ROW = 30.0
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----")
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What one kind of rounds paid, round by round."""
+
+    name: str
+    paid: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """What it paid in all."""
+        return sum(self.paid)
+
+
+def draw_ledger(purchases: Sequence[Purchase], budget: float | None, width: float, label: str, class_: str) -> str:
+    """Draw purchases one below the other; with a lifetime budget the scale goes up to it."""
+    whole = sum(one.total for one in purchases)
+    end = max(whole, budget or 0.0) or 1.0
+    names = [f"{one.name} ({len(one.paid)})" if len(one.paid) > 1 else one.name for one in purchases]
+    before = min(max(map(len, names)) * LETTERS * WIDTH + 10, width * 0.42)
+    high = ROW * (len(purchases) + 1) + 26
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_axes((before / width, 24 / high, (width - before - 50) / width, (high - 26) / high))
+        axes.set(xlim=(0, end), ylim=(len(purchases) + 0.5, -0.5))
+        start, gap = 0.0, 0.9 * end / (width - before)
+        for row, one in enumerate(purchases):
+            ends = start + np.cumsum(one.paid)
+            lefts = np.concatenate([[start], ends[:-1]])
+            lengths = np.maximum(np.array(one.paid) - gap, np.minimum(np.array(one.paid), gap))
+            axes.barh(
+                [row] * len(lefts),
+                lengths,
+                left=lefts,
+                height=0.52,
+                align="center",
+                color=FILL,
+                linewidth=0,
+                hatch=HATCHES[row % len(HATCHES)],
+            )
+            axes.annotate(
+                _amount(one.total),
+                (float(ends[-1]), row),
+                (5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=SMALL,
+            )
+            start = float(ends[-1])
+            if row + 1 < len(purchases):
+                axes.plot([start, start], [row + 0.26, row + 0.74], color=SOFT, linewidth=0.8)
+        axes.barh(len(purchases), whole, height=0.2, color=INK, linewidth=0)
+        axes.annotate(
+            _amount(whole), (whole, len(purchases)), (5, 0), textcoords="offset points", va="center", fontweight="bold"
+        )
+        if budget is not None:
+            axes.axvline(budget, color=ACCENT, linewidth=1.3, linestyle=(0, (4, 2)))
+        axes.set_yticks(range(len(purchases) + 1), labels=[*(fitted(one, before - 8) for one in names), "in all"])
+        axes.set_xticks(_ticks(end), labels=[_amount(one) for one in _ticks(end)], fontsize=SMALL)
+        axes.tick_params(length=0, pad=5)
+        axes.spines[["left", "right", "top"]].set_visible(False)
+        axes.grid(axis="x", color=LINE, linewidth=0.5)
+        axes.set_axisbelow(True)
+
+    return picture((width, high), draw, label, class_)
+
+
+def _ticks(end: float) -> list[float]:
+    return [0.0, end / 4, end / 2, 3 * end / 4, end]
+
+
+def _amount(epsilon: float) -> str:
+    return f"{epsilon:.3g}"
+
+
+HIGH = 280.0
+GUIDES = (1.0, 0.1, 0.01)
+"""Half-widths that are all, a tenth and a hundredth of the answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Answers, half-widths of their intervals, and which of them ask for whole regions."""
+
+    sizes: Floats
+    halves: Floats
+    whole: NDArray[np.bool_]
+
+
+def draw_half_widths(marks: Marks, width: float, label: str, class_: str) -> str:
+    """Draw half-widths of 95 % intervals over sizes, both by powers of ten, with lines of equal relative width."""
+    across = (max(float(marks.sizes.min()), 1.0) / 1.5, float(marks.sizes.max()) * 1.5)
+    up = (float(marks.halves.min()) / 2, float(marks.halves.max()) * 3)
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_axes((44 / width, 38 / HIGH, (width - 78) / width, (HIGH - 58) / HIGH))
+        axes.set(xscale="log", yscale="log", xlim=across, ylim=up)
+        for share in GUIDES:
+            _draw_guide(axes, share, across, up)
+        for which, filling in ((~marks.whole, PAPER), (marks.whole, ACCENT)):
+            style = {"markersize": 4, "markerfacecolor": filling, "markeredgecolor": INK, "markeredgewidth": 0.5}
+            axes.plot(marks.sizes[which], marks.halves[which], "o", **style)
+        axes.set_xlabel("people counted")
+        axes.annotate("± people", (0, 1), (-40, 6), "axes fraction", "offset points", color=SOFT)
+        axes.xaxis.set_major_formatter(_round_number)
+        axes.yaxis.set_major_formatter(_round_number)
+        axes.minorticks_off()
+        axes.tick_params(length=3, width=0.8, labelsize=SMALL, labelcolor=SOFT)
+        axes.spines[["right", "top"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(LINE)
+
+    return picture((width, HIGH), draw, label, class_)
+
+
+def _round_number(value: float, _: int) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def _draw_guide(axes: Any, share: float, across: tuple[float, float], up: tuple[float, float]) -> None:
+    """Draw a line of equal relative width, named where it leaves the picture."""
+    if across[1] * share <= up[0] or across[0] * share >= up[1]:
+        return
+    axes.plot(across, [one * share for one in across], color=SOFT, linewidth=0.8, linestyle=(0, (1, 2)))
+    end = (min(across[1], up[1] / share), min(across[1] * share, up[1]))
+    above = end[0] < across[1]
+    offset, side = ((0, 3), "center") if above else ((4, -3), "left")
+    axes.annotate(f"{share:.0%}", end, offset, textcoords="offset points", ha=side, fontsize=SMALL, color=SOFT)
+
+
+NODE_HIGH, RIBBON_HIGH = 44.0, 46.0
+TEXTURES = ("", "////", "....", "xxxx")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as it is drawn: its level, where it begins and ends, from 0 to 1, and what is said of it."""
+
+    level: int
+    begin: float
+    end: float
+    name: str
+    share: str
+    split: str
+    """by what it is cut further; nothing for a region"""
+
+
+def draw_tree(nodes: Sequence[Node], width: float, label: str, class_: str) -> str:
+    """Draw levels one below the other, the whole table on top."""
+    high = NODE_HIGH * (1 + max(node.level for node in nodes)) + 2
+
+    def draw(figure: Any) -> None:
+        from matplotlib.patches import Rectangle
+
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(high, 0))
+        axes.axis("off")
+        for node in nodes:
+            left, wide = node.begin * (width - 2) + 1, (node.end - node.begin) * (width - 2)
+            top = node.level * NODE_HIGH + 1
+            axes.add_patch(
+                Rectangle(
+                    (left, top),
+                    wide,
+                    NODE_HIGH - 4,
+                    facecolor=BAND if node.split else PAPER,
+                    edgecolor=SOFT,
+                    linewidth=0.7,
+                )
+            )
+            _write_node(axes, node, left + 5, top, wide - 8)
+
+    return picture((width, high), draw, label, class_)
+
+
+def _write_node(axes: Any, node: Node, left: float, top: float, pixels: float) -> None:
+    axes.text(
+        left,
+        top + 13,
+        fitted(f"{node.name} {node.share}" if room(f"{node.name} {node.share}", pixels) else node.name, pixels),
+        va="baseline",
+        color=INK,
+    )
+    lower = fitted(f"by {node.split}", pixels, SMALL) if node.split else ""
+    axes.text(left, top + 29, lower, va="baseline", fontsize=SMALL, color=SOFT, fontstyle="italic")
+
+
+@dataclass(frozen=True)
+class Ribbon:
+    """One attribute: its parts with their widths, which sum to 1, and what they are called."""
+
+    name: str
+    widths: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+def draw_ribbons(ribbons: Sequence[Ribbon], width: float, label: str, class_: str, texture: bool = False) -> str:
+    """Draw attributes one below the other; textures tell parts of the same meaning from row to row."""
+    high = RIBBON_HIGH * len(ribbons) + 2
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(high, 0))
+        axes.axis("off")
+        for row, ribbon in enumerate(ribbons):
+            top = row * RIBBON_HIGH
+            axes.text(1, top + 13, fitted(ribbon.name, width - 2), va="baseline", fontweight="bold")
+            _draw_ribbon(axes, ribbon, top + 19, width - 2, texture)
+
+    return picture((width, high), draw, label, class_)
+
+
+def _draw_ribbon(axes: Any, ribbon: Ribbon, top: float, width: float, texture: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    left = 1.0
+    for number, (share, name) in enumerate(zip(ribbon.widths, ribbon.labels, strict=True)):
+        wide = share * width
+        hatch = TEXTURES[number % len(TEXTURES)] if texture else ""
+        axes.add_patch(
+            Rectangle((left, top), wide, 19, facecolor=BAND, edgecolor=PAPER, linewidth=1.2 if wide > 3 else 0.4)
+        )
+        if hatch:
+            axes.add_patch(Rectangle((left, top), wide, 19, fill=False, hatch=hatch, edgecolor=ACCENT, linewidth=0))
+        if room(name, wide - 4, SMALL):
+            axes.text(left + wide / 2, top + 13, name, ha="center", va="baseline", fontsize=SMALL)
+        elif wide > 6 * LETTERS * WIDTH:
+            axes.text(
+                left + wide / 2, top + 13, fitted(name, wide - 4, SMALL), ha="center", va="baseline", fontsize=SMALL
+            )
+        left += wide

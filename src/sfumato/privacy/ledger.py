@@ -1,4 +1,18 @@
-"""The durable record of what a table has paid: one SQLite file, shared by every process, only ever appended to.
+"""The tables of a ledger's file, which refuse to change what they hold, and how epsilons are read from them.
+
+Apart from the ledger because it is all words: what stands here is what every ledger that was ever begun has.
+
+How far a ledger has come, noted in a small file beside it, so that an older copy put in its place is found out.
+
+The ledger alone cannot tell: a restored backup is a perfect ledger of an earlier day. The note is written after each
+commit, so it never runs ahead; it may lag by a commit, which errs on the safe side, since a publication whose last line
+is forgotten holds all it reserved. Whoever replaces both files, or removes the note, is not found out.
+
+What a ledger says about its table: every publication, what is gone, what is left, and what that forbids.
+
+Apart from the ledger because these are values: they are read in one transaction, decided on, and shown to people.
+
+The durable record of what a table has paid: one SQLite file, shared by every process, only ever appended to.
 
 A publication first reserves its whole epsilon in one transaction (so two at once cannot overspend), then every round
 writes its debit **before** the data is looked at. A crash leaves the debits that were written and the reservation,
@@ -13,17 +27,185 @@ import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
 from sfumato.errors import BudgetError, LedgerError, PrivacyError
+from sfumato.exact import read_fraction
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
-from sfumato.privacy.ledger_tables import APPLICATION, LINES, fraction_of, layout, total_of
-from sfumato.privacy.statement import Publication, Statement
-from sfumato.privacy.witness import Witness
+
+APPLICATION = 0x5F0A70
+"""The mark of a ledger in the file's header."""
+REFUSE = "begin select raise(abort, 'the ledger is append-only'); end"
+TABLES = {
+    "account": "format integer not null, name text not null, opened text not null",
+    "budget": "at text not null, epsilon text",
+    "publication": "id text primary key, at text not null, method text not null, epsilon text not null",
+    "debit": """publication text not null references publication(id), at text not null, label text not null,
+        mechanism text not null, epsilon text not null, sensitivity text not null, cells integer not null""",
+    "settlement": """publication text primary key references publication(id), at text not null,
+        outcome text not null check (outcome in ('published', 'failed', 'settled by hand')), digest text""",
+}
+ONCE = [*((table, "rowid") for table in TABLES), ("publication", "id"), ("settlement", "publication")]
+"""What no second row may have: inserting it would replace the first."""
+LAST = " union all ".join(f"select max(rowid) as last from {table}" for table in TABLES)
+LINES = f"select coalesce(sum(last), 0) from ({LAST})"
+"""How many rows there are: nothing is ever deleted, so the last one's number says it."""
+
+
+def layout() -> Iterator[str]:
+    """Give the statements that begin a ledger."""
+    yield f"pragma application_id = {APPLICATION}"
+    for table, columns in TABLES.items():
+        yield f"create table {table} ({columns})"
+        for change in ("update", "delete"):
+            yield f"create trigger {table}_{change} before {change} on {table} {REFUSE}"
+    for table, key in ONCE:
+        same = f"when exists (select 1 from {table} where {key} = new.{key})"
+        yield f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}"
+
+
+def total_of(text: str) -> Total:
+    """Read what a publication reserved or paid."""
+    return INFINITE if text == str(INFINITE) else fraction_of(text)
+
+
+def fraction_of(text: str) -> Fraction:
+    """Read an epsilon; one that was not written by us could be of any size."""
+    fraction = read_fraction(text)
+    if fraction is None or fraction < 0:
+        raise ValueError("an epsilon must be a fraction")
+    return fraction
+
+
+SUFFIX = ".head"
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The note beside a ledger: the most lines that the ledger was ever seen to have."""
+
+    ledger: Path
+
+    @property
+    def path(self) -> Path:
+        """Where the note is."""
+        return self.ledger.with_name(self.ledger.name + SUFFIX)
+
+    @property
+    def seen(self) -> int:
+        """The lines that were seen; 0 where nothing readable says so."""
+        with suppress(OSError, UnicodeDecodeError):
+            with self.path.open("rb") as file:
+                text = file.read(20).decode("ascii").strip()
+            if text.isdigit():
+                return int(text)
+        return 0
+
+    def note(self, lines: int) -> None:
+        """Note that there are so many lines. A note that cannot be written is left as it was: nothing rests on it."""
+        if lines <= self.seen:
+            return
+        aside = self.path.with_name(f".{uuid.uuid4().hex[:12]}{SUFFIX}")
+        with suppress(OSError):
+            try:
+                aside.write_text(f"{lines}\n", encoding="ascii")
+                aside.replace(self.path)
+            finally:
+                aside.unlink(missing_ok=True)
+
+    def refuse_older(self, lines: int) -> None:
+        """Refuse a ledger that has fewer lines than were seen: something that was paid is not in it."""
+        seen = self.seen
+        if lines < seen:
+            raise LedgerError(
+                f"ledger {self.ledger} must have the {seen:,} lines that {self.path.name} has seen, and has {lines:,}: "
+                "it was deleted, or an older copy was put in its place",
+                "Put the newer one back. If it is lost, lower the budget by what was paid, and remove that file.",
+            )
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One release, made or attempted: what it reserved, what it paid, how it ended."""
+
+    id: str
+    at: str
+    method: str
+    reserved: Total
+    outcome: str
+    debits: tuple[Debit | NonPrivate, ...] = field(default=())
+    digest: str | None = None
+    """the manifest's, if the release was written by the publication itself"""
+
+    @property
+    def paid(self) -> Total:
+        """What its rounds cost: infinity, if one had no epsilon."""
+        return sum((debit.epsilon for debit in self.debits), Fraction(0))
+
+    @property
+    def held(self) -> Total:
+        """What it takes from the lifetime budget: all it reserved while open, what it paid once settled.
+
+        One that was published without epsilon takes everything, whatever was noted.
+        """
+        unbounded = self.reserved == INFINITE and self.outcome == "published"
+        return self.reserved if self.outcome == "open" or unbounded else self.paid
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Everything the ledger knows about its table."""
+
+    name: str
+    budget: Fraction | None
+    publications: tuple[Publication, ...]
+
+    @property
+    def spent(self) -> Total:
+        """What is gone or held: infinity, once something was published without epsilon."""
+        return sum((publication.held for publication in self.publications), Fraction(0))
+
+    @property
+    def without_epsilon(self) -> tuple[Publication, ...]:
+        """The publications that no epsilon bounds."""
+        return tuple(publication for publication in self.publications if publication.held == INFINITE)
+
+    @property
+    def left(self) -> Fraction | None:
+        """What may still be spent; None without a lifetime budget."""
+        if self.budget is None:
+            return None
+        spent = self.spent
+        return Fraction(0) if isinstance(spent, float) else max(self.budget - spent, Fraction(0))
+
+    def refuse_disclosure(self, *, despite_budget: bool) -> None:
+        """Refuse to publish without epsilon a table with a lifetime budget, unless the holder says so."""
+        if self.budget is not None and not despite_budget:
+            raise BudgetError(
+                f"table {self.name} must be published with an epsilon: it has a lifetime budget "
+                f"({self.budget}), and a method without one spends all of it at once",
+                "Use a differentially private method, or say --despite-budget: from then on the table's total is "
+                "infinite.",
+            )
+
+    def refuse_beyond(self, epsilon: Fraction) -> None:
+        """Refuse an epsilon that the lifetime budget cannot pay."""
+        if self.left is not None and self.without_epsilon:
+            raise BudgetError(
+                f"epsilon ({epsilon}) must be at most the 0 left of the lifetime budget {self.budget}: the table was "
+                f"published without epsilon ({self.without_epsilon[0].method})",
+                "Nothing can bound the total any more; `sfumato account amend --budget none` gives the bound up.",
+            )
+        if self.left is not None and epsilon > self.left:
+            raise BudgetError(
+                f"epsilon ({epsilon}) must be at most the {self.left} left of the lifetime budget {self.budget}",
+                "Use a smaller epsilon, or see `sfumato account show`.",
+            )
+
 
 FORMAT = 1
 PATIENCE = 30.0

@@ -12,10 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
-from sfumato.privacy.noise import Integers, discrete_laplace, discrete_laplace_each
+from sfumato.arrays import Integers
+from sfumato.privacy.noise import Stream, SystemStream, discrete_laplace, discrete_laplace_each, uniform_below
 from sfumato.privacy.scores import Selection
 from sfumato.privacy.selection import Scored, exponential, permute_and_flip
-from sfumato.privacy.stream import Stream, SystemStream, uniform_below
 
 CHOOSERS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
 

@@ -1,4 +1,10 @@
-"""Exact discrete Laplace noise, built on one primitive: a coin that shows heads with probability exp(-x), x rational.
+"""Where randomness comes from: the operating system's cryptographic source, or a seed for tests.
+
+It is apart so that nothing else can draw randomness: what is exact above it rests on these words being uniform and
+unpredictable. `os.urandom` runs at some 250 MB/s in large pieces, which is no bottleneck: samplers ask for whole
+arrays.
+
+Exact discrete Laplace noise, built on one primitive: a coin that shows heads with probability exp(-x), x rational.
 
 Everything here is integer arithmetic on uniform integers (Canonne, Kamath, Steinke, "The Discrete Gaussian for
 Differential Privacy", 2020, algorithms 1 and 2), whole arrays at a time. No float is ever compared, added or rounded,
@@ -7,21 +13,106 @@ so the distributions are the stated ones and not approximations of them.
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.privacy.stream import Stream, uniform_below
+from sfumato.arrays import Booleans, Integers
+from sfumato.errors import MethodError
 
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+
+class Stream(Protocol):
+    """A source of independent uniform bytes."""
+
+    secure: bool
+
+    def take(self, size: int) -> bytes:
+        """Give this many bytes, each used once."""
+
+
+class SystemStream:
+    """The operating system's cryptographic generator, asked anew each time: nothing is kept that could be used
+    twice.
+    """
+
+    secure = True
+
+    def take(self, size: int) -> bytes:
+        """Give bytes straight from the system."""
+        return os.urandom(size)
+
+
+class SeededStream:
+    """A reproducible stream for tests and benchmarks; what is made with it carries no guarantee."""
+
+    secure = False
+
+    def __init__(self, unsafe_seed: int) -> None:
+        """Fix every later draw."""
+        if unsafe_seed < 0:
+            raise MethodError(f"unsafe_seed ({unsafe_seed}) must be 0 or more", "Give another seed, or none.")
+        self._generator = np.random.Generator(np.random.Philox(unsafe_seed))
+
+    def take(self, size: int) -> bytes:
+        """Give the next bytes of the sequence."""
+        return self._generator.bytes(size)
+
+
+def uniform_below(stream: Stream, bound: int, count: int) -> NDArray[np.int64]:
+    """Draw integers uniform on `[0, bound)`: the low bits of each word, those that reach the bound drawn again.
+
+    Each accepted value has the same number of words behind it, so the result is exactly uniform.
+    """
+    if not 0 < bound <= 2**62:
+        raise OverflowError("a uniform draw is limited to 62 bits")
+    if bound == 1:
+        return np.zeros(count, np.int64)
+    bits = (bound - 1).bit_length()
+    word = np.dtype(np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.uint64)
+    mask = word.type((1 << bits) - 1)
+    drawn = np.empty(count, np.int64)
+    filled = 0
+    while filled < count:
+        wanted = count - filled
+        tries = wanted if bound == 1 << bits else int(wanted * (1 << bits) / bound * 1.02) + 8
+        words = np.frombuffer(stream.take(tries * word.itemsize), word) & mask
+        kept = words[words < bound][:wanted] if bound < 1 << bits else words
+        drawn[filled : filled + len(kept)] = kept
+        filled += len(kept)
+    return drawn
+
+
+def uniform_below_each(stream: Stream, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draw an integer uniform on `[0, bound)` for each bound, in the same way."""
+    if not ((bounds > 0) & (bounds <= 2**62)).all():
+        raise OverflowError("a uniform draw is limited to 62 bits")
+    word = np.dtype(np.uint32 if int(bounds.max(initial=1)) <= 2**32 else np.uint64)
+    masks = _masks(bounds.astype(np.uint64) - np.uint64(1)).astype(word)
+    drawn = np.empty(len(bounds), np.int64)
+    waiting = np.arange(len(bounds))
+    while len(waiting):
+        words = (np.frombuffer(stream.take(len(waiting) * word.itemsize), word) & masks[waiting]).astype(np.int64)
+        kept = words < bounds[waiting]
+        drawn[waiting[kept]] = words[kept]
+        waiting = waiting[~kept]
+    return drawn
+
+
+def _masks(largest: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Give the least number of all ones that is not below each of these."""
+    for shift in (1, 2, 4, 8, 16, 32):
+        largest = largest | (largest >> np.uint64(shift))
+    return largest
+
 
 CHUNK = 1 << 17
 """Draws made at a time, so that the working arrays stay in the cache."""
 
 
-def coins_within_one(stream: Stream, numerators: Integers, denominator: int) -> Flags:
+def coins_within_one(stream: Stream, numerators: Integers, denominator: int) -> Booleans:
     """Flip coins with heads probability exp(-a/b), 0 <= a <= b.
 
     Let K be the first k at which a draw of Bernoulli(a/(b k)) fails. P(K > k) = (a/b)^k / k!, so
@@ -38,7 +129,7 @@ def coins_within_one(stream: Stream, numerators: Integers, denominator: int) -> 
     return np.asarray(failed_at % 2 == 1)
 
 
-def coins(stream: Stream, whole: Integers, rest: Integers, denominator: int) -> Flags:
+def coins(stream: Stream, whole: Integers, rest: Integers, denominator: int) -> Booleans:
     """Flip coins with heads probability exp(-(w + a/b)): one coin of exp(-1) per whole unit w, one for the rest a/b.
 
     A coin whose first unit shows tails is tails, so the expected number of units flipped is below two whatever w is.

@@ -1,12 +1,435 @@
-"""The scores, by name: a method names one and cannot pass a function of its own."""
+"""What a score is: a quality of candidates, as integers, that is safe to choose by.
+
+A score sees the class counts of the children of every candidate and gives one integer per candidate, in multiples of
+`unit`. Neighbouring tables differ by one record, which falls into at most one child of a candidate, in one class.
+
+Scores for a table with a class attribute: how well the children tell the classes apart.
+
+Each one carries its sensitivity and the derivation of it.
+
+Scores for any table, with or without a class: how fine and how even the children are.
+
+Each one carries its sensitivity and the derivation of it.
+
+The scores, by name: a method names one and cannot pass a function of its own.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Protocol
 
-from sfumato.privacy.class_scores import BalancedMax, Deviation, InfoGain, Max, WeightedGain
-from sfumato.privacy.general_scores import CertaintyGain, Discernibility, PenaltyLeft
-from sfumato.privacy.score import Score
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Integers
+from sfumato.errors import MethodError, PrivacyError
+
+
+@dataclass(frozen=True, eq=False)
+class Children:
+    """The children of candidates that divide ranges of one attribute: those of candidate i are `starts[i]` to
+    `starts[i + 1]`.
+    """
+
+    counts: Integers
+    """children x classes"""
+    starts: Integers
+    widths: Integers
+    """how many leaves each child covers; of a run of splits, the first one's"""
+    leaves: int
+    """how many leaves the attribute has"""
+    places: Integers
+    """where each candidate lies"""
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "Children(...)"
+
+    @cached_property
+    def fans(self) -> Integers:
+        """How many children each candidate has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def _in_pairs(self) -> bool:
+        return bool((self.fans == 2).all())
+
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sum values of children over each candidate."""
+        if self._in_pairs:
+            return np.asarray(values[::2] + values[1::2])
+        return np.asarray(np.add.reduceat(values, self.starts[:-1]))
+
+    def repeat(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Give each child its candidate's value."""
+        return np.repeat(values, 2 if self._in_pairs else self.fans, axis=0)
+
+    @cached_property
+    def parents(self) -> Integers:
+        """The class counts of the ranges that are divided: candidates x classes."""
+        return self.sum(self.counts)
+
+
+class Score(Protocol):
+    """A quality of candidates that is safe to choose by. Scores are values: a method cannot pass a function."""
+
+    name: ClassVar[str]
+    """what users call it"""
+    unit: ClassVar[Fraction]
+    """what one step of the integer score is worth"""
+    monotone: ClassVar[bool]
+    """whether adding a record moves every candidate's score in one direction, or not at all"""
+    positional: ClassVar[bool]
+    """whether splits that divide the records alike may still differ, by where they are"""
+    needs_classes: ClassVar[bool]
+    """whether it says anything only about a table with a class attribute"""
+
+    def sensitivity(self, classes: int, /) -> Fraction:
+        """Give how far one record can move one candidate's score, in the score's own terms (not in units)."""
+
+    def of(self, children: Children) -> Integers:
+        """Score candidates."""
+
+    def fits(self, _places: int, _classes: int, /) -> bool:
+        """Tell whether it can score candidates in so many places, of so many classes.
+
+        A meter asks before anything is paid: what does not fit might fail or not, depending on who is counted.
+        """
+        return True
+
+
+@dataclass(frozen=True)
+class Max(Score):
+    """The records that a majority vote in each child gets right (DiffGen, equation 4).
+
+    Sensitivity 1: a new record raises one count of one child by 1, and so that child's maximum by 0 or 1.
+    Monotone: 0 or 1 is never down, for any candidate.
+    """
+
+    name: ClassVar[str] = "max"
+    unit: ClassVar[Fraction] = Fraction(1)
+    monotone: ClassVar[bool] = True
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = True
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """Give 1."""
+        return Fraction(1)
+
+    def of(self, children: Children) -> Integers:
+        """Sum the majorities."""
+        return np.asarray(children.sum(children.counts.max(axis=1)))
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedMax(Score):
+    """Max with the larger classes discounted, so that a split counts which no majority follows. Ours.
+
+    S = sum over children c of max over classes k of w_k n_ck, with **public** weights w_k between 0 and 1 for each
+    place, made from noisy counts that were bought before. With two classes max(a, b) = (a + b) / 2 + |a - b| / 2, and
+    the first term sums to the same for all candidates of a place: they are ordered by the sum of |w_1 n_c1 - w_2 n_c2|,
+    which for weights that balance the classes is the deviation from the place's class shares, |n_c1 - p n_c|.
+
+    Sensitivity 1, monotone: a record of class k raises one n_ck by 1, and so one maximum by something between 0 and
+    w_k. The weights are whole numbers of units and do not depend on the table, given the earlier answers, so all of it
+    is exact.
+    """
+
+    weights: Integers
+    """places x classes, in units"""
+    name: ClassVar[str] = "balanced"
+    unit: ClassVar[Fraction] = Fraction(1, 2**10)
+    monotone: ClassVar[bool] = True
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse weights beyond 1, which the sensitivity could not bear; keep them as they are now."""
+        object.__setattr__(self, "weights", np.array(self.weights, np.int64))
+        self.weights.setflags(write=False)
+        if not ((self.weights >= 0) & (self.weights <= self.unit.denominator)).all():
+            raise PrivacyError("weights must be between 0 and 1", "Report this: it is a mistake of the method.")
+
+    @classmethod
+    def halfway(cls, counts: NDArray[np.float64]) -> BalancedMax:
+        """Discount classes that are larger than the second largest, halfway to balance: w = sqrt(second / own).
+
+        `counts` are noisy: places x classes. The second largest, so that a rare third class does not decide.
+        """
+        sizes = np.maximum(counts, 1.0)
+        second = np.sort(sizes, axis=1)[:, -2:-1] if counts.shape[1] > 1 else sizes
+        weights = np.minimum(np.sqrt(second / sizes), 1.0)
+        return cls(np.floor(weights * cls.unit.denominator).astype(np.int64))
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """Give 1."""
+        return Fraction(1)
+
+    def fits(self, places: int, classes: int, /) -> bool:
+        """Ask for a weight of each class in each place."""
+        return self.weights.shape == (places, classes)
+
+    def of(self, children: Children) -> Integers:
+        """Sum the weighted majorities."""
+        weighted = children.counts * children.repeat(self.weights[children.places])
+        return np.asarray(children.sum(weighted.max(axis=1)))
+
+
+@dataclass(frozen=True)
+class InfoGain(Score):
+    """The information, in bits, that the children give about the class (DiffGen, equation 3).
+
+    Sensitivity log2(classes): the gain lies between 0 and the entropy of the class, which is at most log2(classes),
+    so no change of the table moves it further. The score is rounded to the grid and *clipped to that interval on the
+    grid*, so the bound holds for what is computed, whatever the rounding of the logarithms. It is attained: two
+    records of two classes in two children have gain 1, one record has gain 0. Not monotone.
+    """
+
+    name: ClassVar[str] = "gain"
+    unit: ClassVar[Fraction] = Fraction(1, 2**12)
+    monotone: ClassVar[bool] = False
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = True
+
+    def sensitivity(self, classes: int, /) -> Fraction:
+        """Give log2(classes), rounded up to the grid."""
+        return math.ceil(math.log2(classes) / self.unit + 1) * self.unit
+
+    def of(self, children: Children) -> Integers:
+        """Compute the gains; an empty candidate has gain 0."""
+        gain = _bits(children.parents) - children.sum(_bits(children.counts))
+        gain = gain / np.maximum(children.parents.sum(axis=1), 1)
+        ceiling = int(self.sensitivity(children.counts.shape[1]) / self.unit)
+        return np.asarray(np.clip(np.rint(gain / float(self.unit)), 0, ceiling), np.int64)
+
+
+def _bits(counts: Integers) -> NDArray[np.float64]:
+    """Give |D| H(D) for each row of class counts."""
+    inside = _x_log_x(counts).sum(axis=1)
+    return np.asarray(_x_log_x(counts.sum(axis=1)) - inside)
+
+
+def _x_log_x(x: Integers) -> NDArray[np.float64]:
+    return np.asarray(x * np.log2(np.maximum(x, 1)))
+
+
+@dataclass(frozen=True)
+class WeightedGain(Score):
+    """The gain times the number of records, |D_v| InfoGain(D, v) (Friedman and Schuster, 2010).
+
+    Let f(x) = x log2 x. The score is S(parent) - sum over children c of S(c), with S(n) = f(sum of n_k) - sum of
+    f(n_k). A record of class k in child c changes S(parent) by g(n) - g(n_k) and S(c) by g(n_c) - g(n_ck), where g(x)
+    = f(x + 1) - f(x) grows with x. Both changes are at least 0, because the parts are no larger than the whole, and
+    at most g(n), so the score moves by at most g(n), and g(n) = log2(n + 1) + n log2(1 + 1/n) <= log2(n + 1) + 1/ln
+    2.
+
+    That grows with the private n. So f is continued from `rows` on with constant slope g(rows): it stays convex, the
+    argument stands, and no change exceeds log2(rows + 1) + 1/ln 2, **whatever the size of the table**. `rows` is
+    public; the score is sharpest when it has the table's order of magnitude, and remains safe when it is wrong.
+
+    f is rounded to the grid *before* the sums, which are then exact integers: one record touches four differences of
+    two rounded values, each off by at most one unit and the error of the logarithm (below a hundredth of a unit up to
+    10^9 records), so five units are added. Not monotone.
+    """
+
+    rows: int = 1_000_000
+    name: ClassVar[str] = "weighted-gain"
+    unit: ClassVar[Fraction] = Fraction(1, 2**8)
+    monotone: ClassVar[bool] = False
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that is none."""
+        if not 1 <= self.rows <= 10**9:
+            raise MethodError(
+                f"rows ({self.rows}) must be between 1 and 1,000,000,000",
+                "Give the table's order of magnitude.",
+            )
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """Give log2(rows + 1) + 1/ln 2 and the rounding, rounded up to the grid."""
+        return math.ceil((math.log2(self.rows + 1) + 1 / math.log(2)) / self.unit + 6) * self.unit
+
+    def of(self, children: Children) -> Integers:
+        """Compute the weighted gains."""
+        return np.asarray(self._bits(children.parents) - children.sum(self._bits(children.counts)))
+
+    def _bits(self, counts: Integers) -> Integers:
+        return np.asarray(self._convex(counts.sum(axis=1)) - self._convex(counts).sum(axis=1), np.int64)
+
+    def _convex(self, x: Integers) -> Integers:
+        """Give f on the grid, linear from `rows` on: there by exact integer multiples of one rounded slope."""
+        bent = np.minimum(x, self.rows)
+        curve = np.rint(_x_log_x(bent) / float(self.unit)).astype(np.int64)
+        last = math.log2(self.rows + 1) + self.rows * math.log2(1 + 1 / self.rows)
+        return curve + (x - bent) * math.ceil(last / self.unit)
+
+
+@dataclass(frozen=True)
+class Deviation(Score):
+    """How many records stand in the wrong child for the children to tell nothing about the class. Ours.
+
+    With n records in the candidate, n_k of class k, n_c in child c, and p_k = n_k / n:
+
+        S = 1/4 sum over children c and classes k of |n_ck - p_k n_c|.
+
+    It grows with the table as Max does but sees every class, not the majority only, so a split that moves a class
+    share from 10 % to 40 % counts although the majority stays; and it is 0 for a split that tells nothing.
+
+    Sensitivity 1. Add a record of class k to child a, and let r = (n - n_a) / (n + 1) < 1. Then p_k rises by
+    (1 - p_k)/(n + 1) and every other p_j falls by p_j/(n + 1). For class k the terms of the children c != a move by
+    (1 - p_k) n_c/(n + 1), which sums to (1 - p_k) r, and child a's moves by (1 - p_k) r: together 2 (1 - p_k) r. For a
+    class j != k it is likewise p_j r + p_j r, and summed over j again 2 (1 - p_k) r. In all 4 (1 - p_k) r < 4 at most,
+    before the factor 1/4. Not monotone.
+
+    A candidate with f children multiplies the groups by about f, that is by log2(f) doublings, and a table can bear
+    only so many. So the score is S per doubling, S / log2(f): a public factor of at most 1, which cannot raise the
+    sensitivity. S and its product are rounded down to the grid, exactly, in integers; the difference of two numbers
+    rounded down exceeds their own by less than a unit, so two units are added.
+    """
+
+    name: ClassVar[str] = "deviation"
+    unit: ClassVar[Fraction] = Fraction(1, 2**10)
+    monotone: ClassVar[bool] = False
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = True
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """Give 1 and the rounding."""
+        return 1 + 2 * self.unit
+
+    def of(self, children: Children) -> Integers:
+        """Compute floor(sum |n n_ck - n_k n_c| / (4 n unit)) per doubling; an empty candidate has 0."""
+        parents, counts = _roomy(children.parents, children.counts)
+        sizes = np.maximum(parents.sum(axis=1), 1)
+        expected = children.repeat(parents) * counts.sum(axis=1, keepdims=True)
+        observed = children.repeat(sizes)[:, None] * counts
+        quarters = children.sum(np.abs(observed - expected).sum(axis=1))
+        whole, rest = quarters // sizes, quarters % sizes
+        steps = self.unit.denominator // 4
+        deviation = whole * steps + rest * steps // sizes
+        return np.asarray(deviation * _per_doubling(children.fans) // DOUBLING, np.int64)
+
+
+def _roomy(parents: Integers, children: Integers) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Change to Python's integers where 2 n^2 could leave 64 bits: only the time differs, the values are the same."""
+    if int(parents.sum(axis=1).max()) < 2**30:
+        return parents, children
+    return parents.astype(object), children.astype(object)
+
+
+DOUBLING = 1 << 10
+
+
+def _per_doubling(children: Integers) -> Integers:
+    """Give 1 / log2(children) in units of 1 / DOUBLING, at most DOUBLING: public, from the schema alone."""
+    return np.asarray(np.floor(DOUBLING / np.log2(np.maximum(children, 2))), np.int64)
+
+
+@dataclass(frozen=True)
+class Discernibility(Score):
+    """How many records each record of the range cannot be told from, on average, after the split; less is better.
+
+    The discernibility metric is the sum of n_c^2 over the children (DiffMulti, equation 3), which moves by up to 2 n +
+    1. All candidates of a range divide the same n records, so S = sum n_c^2 / n orders them alike; the score is -S.
+
+    Sensitivity 1. Let Q = sum n_c^2 and add a record to child a:
+
+        S' - S = (Q + 2 n_a + 1) / (n + 1) - Q / n = (2 n_a + 1 - Q / n) / (n + 1).
+
+    Since Q >= n_a^2, the bracket is at most 2 n_a + 1 - n_a^2 / n, which grows with n_a up to n + 1 at n_a = n: S
+    rises by at most 1. Since Q <= n^2 and n_a >= 0, it is at least 1 - n: S falls by less than 1. An empty range has S
+    = 0, and 1 with its first record. Not monotone. S is rounded down to the grid, exactly, which adds one unit.
+    """
+
+    name: ClassVar[str] = "discernibility"
+    unit: ClassVar[Fraction] = Fraction(1, 2**10)
+    monotone: ClassVar[bool] = False
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = False
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """Give 1 and the rounding."""
+        return 1 + self.unit
+
+    def of(self, children: Children) -> Integers:
+        """Compute -floor(sum n_c^2 / (n unit))."""
+        sizes: NDArray[Any] = children.counts.sum(axis=1)
+        totals = np.maximum(children.sum(sizes), 1)
+        if int(totals.max()) >= 2**31:
+            sizes, totals = sizes.astype(object), totals.astype(object)
+        squares = children.sum(sizes * sizes)
+        steps = self.unit.denominator
+        return np.asarray(-(squares // totals * steps + squares % totals * steps // totals), np.int64)
+
+
+def _penalties(widths: Integers, leaves: int) -> Integers:
+    """Give the normalized certainty penalty of ranges on the grid: their share of the domain, 0 for single leaves.
+
+    Public numbers between 0 and 1, rounded down once for all tables: what is summed over them is exact.
+    """
+    return np.asarray(np.where(widths > 1, widths * PENALTY // leaves, 0), np.int64)
+
+
+PENALTY = 2**16
+
+
+@dataclass(frozen=True)
+class CertaintyGain(Score):
+    """The certainty that the records gain: what a split takes off the normalized certainty penalty (NCP). Ours.
+
+    S = sum over children of n_c (w - w_c), with w the penalty of the range that is divided and w_c of the child's. It
+    is what greedy growth should maximize, since the penalty of the other attributes stays.
+
+    Sensitivity 1, monotone: a record in child c adds w - w_c, which is between 0 and 1, and public.
+    """
+
+    name: ClassVar[str] = "ncp"
+    unit: ClassVar[Fraction] = Fraction(1, PENALTY)
+    monotone: ClassVar[bool] = True
+    positional: ClassVar[bool] = True
+    needs_classes: ClassVar[bool] = False
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """Give 1."""
+        return Fraction(1)
+
+    def of(self, children: Children) -> Integers:
+        """Sum what the records gain."""
+        before = children.repeat(_penalties(children.sum(children.widths), children.leaves))
+        gained = before - _penalties(children.widths, children.leaves)
+        return np.asarray(children.sum(children.counts.sum(axis=1) * gained))
+
+
+@dataclass(frozen=True)
+class PenaltyLeft(Score):
+    """The normalized certainty penalty of the divided attribute after the split (DiffMulti, equation 6); less is
+    better.
+
+    S = -sum over children of n_c w_c. Sensitivity 1, monotone: a record in child c takes off w_c, which is between 0
+    and 1. It compares attributes by what is left of their penalty, not by what the split takes off it.
+    """
+
+    name: ClassVar[str] = "ncp-left"
+    unit: ClassVar[Fraction] = Fraction(1, PENALTY)
+    monotone: ClassVar[bool] = True
+    positional: ClassVar[bool] = True
+    needs_classes: ClassVar[bool] = False
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """Give 1."""
+        return Fraction(1)
+
+    def of(self, children: Children) -> Integers:
+        """Sum what is left."""
+        left = _penalties(children.widths, children.leaves)
+        return np.asarray(-children.sum(children.counts.sum(axis=1) * left))
+
 
 Selection = Literal["permute-and-flip", "exponential"]
 """How one of several scored candidates is chosen."""

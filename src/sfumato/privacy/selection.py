@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.privacy.noise import Flags, Integers, coins
-from sfumato.privacy.stream import Stream, uniform_below_each
+from sfumato.arrays import Booleans, Integers
+from sfumato.privacy.noise import Stream, coins, uniform_below_each
 
 TRIES = 8
 """Candidates that permute-and-flip visits one by one before it flips the coins of all that are left."""
@@ -71,7 +71,7 @@ class Scored:
         drawn = uniform_below_each(stream, np.repeat(sizes, tries)).reshape(-1, tries)
         return drawn + self.group_ends[groups][:, None]
 
-    def flip(self, stream: Stream, candidates: Integers, rate: Fraction) -> Flags:
+    def flip(self, stream: Stream, candidates: Integers, rate: Fraction) -> Booleans:
         """Flip for each candidate a coin of probability exp(-rate * deficit)."""
         runs = np.searchsorted(self.ends, candidates, side="right")
         return _coins_of_deficits(stream, self.deficits[runs], rate)
@@ -103,7 +103,7 @@ def permute_and_flip(stream: Stream, scored: Scored, rate: Fraction) -> Integers
     return chosen - scored.group_ends[:-1]
 
 
-def _repeated(visited: Integers) -> Flags:
+def _repeated(visited: Integers) -> Booleans:
     """Tell which visits of each row go to a candidate that an earlier one went to."""
     repeated = np.zeros(visited.shape, np.bool_)
     for later in range(1, visited.shape[1]):
@@ -142,7 +142,7 @@ def exponential(stream: Stream, scored: Scored, rate: Fraction) -> Integers:
     return chosen - scored.group_ends[:-1]
 
 
-def _coins_of_deficits(stream: Stream, deficits: NDArray[Any], rate: Fraction) -> Flags:
+def _coins_of_deficits(stream: Stream, deficits: NDArray[Any], rate: Fraction) -> Booleans:
     """Flip coins of probability exp(-rate * deficit), in Python's integers should 64 bits not hold the products."""
     largest = int(deficits.max(initial=0)) * rate.numerator
     exact: NDArray[Any] = deficits if largest < 2**62 else deficits.astype(object)
@@ -151,7 +151,7 @@ def _coins_of_deficits(stream: Stream, deficits: NDArray[Any], rate: Fraction) -
     return coins(stream, whole.astype(np.int64), rest.astype(np.int64), rate.denominator)
 
 
-def _uniform_among(stream: Stream, heads: Flags, starts: Integers) -> Integers:
+def _uniform_among(stream: Stream, heads: Booleans, starts: Integers) -> Integers:
     """Pick one head per group: the one whose rank among the group's heads is drawn uniformly."""
     ranked = np.concatenate(([0], np.cumsum(heads)))
     before, number = ranked[starts[:-1]], ranked[starts[1:]] - ranked[starts[:-1]]

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.confidence_cap import ConfidenceCap
 from sfumato.errors import ReleaseError
 from sfumato.exact import read_fraction
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
-from sfumato.promises import KAnonymity, Promise
+from sfumato.release.promises import ConfidenceCap, KAnonymity, Promise
 
 PRIVATE, OPEN = 1, 2
 """The formats of manifests with an epsilon, and with another promise."""

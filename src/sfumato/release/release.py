@@ -17,32 +17,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.attributes import Identifier
-from sfumato.boxes import Regions
-from sfumato.consistency import Consistency
 from sfumato.errors import ReleaseError
 from sfumato.exact import read_whole
-from sfumato.io.encode import encode, refuse_misfits
-from sfumato.io.tables import open_table
-from sfumato.privacy.noisy import Margin, NodeCounts, Noisy
-from sfumato.release.answers import Answers, Estimate
-from sfumato.release.cell_columns import CellColumn, cell_columns, cell_table, refuse_too_many
-from sfumato.release.cells import cell_estimates
-from sfumato.release.coclusters import CoclusterEstimates
-from sfumato.release.estimates import Estimates
-from sfumato.release.estimating import estimates_of
+from sfumato.geometry.boxes import Regions
+from sfumato.models.coclusters import CoclusterEstimates
+from sfumato.models.consistency import Consistency
+from sfumato.models.estimates import Estimates
+from sfumato.models.margins import Spread, people_of
+from sfumato.models.model import Answers, Estimate
+from sfumato.models.projection import Nonnegative
+from sfumato.models.questions import Condition, Questions, estimates_of
+from sfumato.models.regions import Sides, cell_estimates, regions_of, sides_of
+from sfumato.privacy.measurements import Margin, NodeCounts, Noisy
 from sfumato.release.folder import Contents, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
-from sfumato.release.people import people_of
-from sfumato.release.projection import Nonnegative
-from sfumato.release.questions import Condition, Questions
-from sfumato.release.records import Frame, as_frame, count_names, record_batches
-from sfumato.release.regions import Sides, regions_of, sides_of
-from sfumato.release.spread import Spread
-from sfumato.release.sql import answer
-from sfumato.release.synthesis import draw_cells, draw_leaves, values
-from sfumato.schema import Schema
+from sfumato.release.records import Frame, as_frame, count_names, draw_cells, draw_leaves, record_batches, values
+from sfumato.release.sql import CellColumn, answer, cell_columns, cell_table, refuse_too_many
+from sfumato.schema.attributes import Identifier
+from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
+from sfumato.tables.encode import encode, refuse_misfits
+from sfumato.tables.sources import open_table
 
 MOST_ROWS = 10**9
 

@@ -3,7 +3,6 @@
 It is made from the release alone, and is as public as that; what the holder's own table adds is a section apart.
 """
 
-from sfumato.report.evaluation import Evaluated
-from sfumato.report.page import report
+from sfumato.report.page import Evaluated, report
 
 __all__ = ["Evaluated", "report"]

@@ -1,16 +1,41 @@
-"""Questions that pictures ask of a release: many in one pass, and what their answers rest on."""
+"""Questions that pictures ask of a release: many in one pass, and what their answers rest on.
+
+The parts of an attribute that a picture shows: few enough to be read, and decided by the schema alone.
+
+How far noise may have moved the parts of one attribute: that of the regions' counts, and that of its margin.
+
+`count` covers the noise of the regions' counts exactly. Where people are spread inside regions by a margin, its noise
+moves the parts, too. What a part's own leaves, or the groups of them that were bought, would err by is added in
+that measure in which the answer rests on spreading: a little too much, since reading the margin takes some noise out.
+
+Questions to show a release by: some at its own borders, where noise is all that can be wrong, some at any.
+
+They are drawn with a fixed seed from what is public, the schema and the regions, so whoever has the release draws the
+same.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.release.answers import Answers
-from sfumato.release.questions import Condition
+from sfumato.arrays import Floats, Integers
+from sfumato.errors import QueryError
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.halving import borders
+from sfumato.geometry.tree import Tree
+from sfumato.models.model import Z95, Answers
+from sfumato.models.questions import Condition
+from sfumato.privacy.measurements import Margin, variance_of
 from sfumato.release.release import Release
+from sfumato.report.html import shortened
+from sfumato.schema.attributes import Categorical, Identifier, Numeric
+from sfumato.schema.conditions import read_condition
+from sfumato.schema.schema import Schema
 
 LEAST_RESTING = 0.005
 """Less is not worth a word."""
@@ -40,3 +65,294 @@ def rests(answers: Answers) -> str:
     if share < LEAST_RESTING:
         return "Told apart by the regions."
     return f"{100 * share:.0f} % rests on spreading inside regions."
+
+
+LONGEST_LABEL = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Ranges of an attribute's leaves, side by side, and what they are called."""
+
+    name: str
+    column: Categorical | Numeric
+    borders: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.borders) - 1
+
+    @property
+    def numeric(self) -> bool:
+        """Whether they follow one another like numbers."""
+        return isinstance(self.column, Numeric)
+
+    @property
+    def labels(self) -> list[str]:
+        """Name them."""
+        return [self._label(lo, hi) for lo, hi in itertools.pairwise(self.borders.tolist())]
+
+    def _label(self, lo: int, hi: int) -> str:
+        """Name a range as the attribute does, or by its first and last leaf where that would name all of them."""
+        name = self.column.label(lo, hi)
+        if isinstance(self.column, Categorical) and hi - lo > 1 and len(name) > LONGEST_LABEL:
+            name = f"{self.column.label(lo, lo + 1)} … {self.column.label(hi - 1, hi)}"
+        return shortened(name, LONGEST_LABEL)
+
+    @property
+    def edges(self) -> list[str]:
+        """Write where numbers begin and end."""
+        assert isinstance(self.column, Numeric)
+        column = self.column
+        written = [column.edge(cell) for cell in self.borders.tolist() if cell <= column.cells]
+        missing = [] if column.missing is None else [shortened(column.missing, 12)]
+        return [one if column.is_date else compact(one) for one in written] + missing
+
+    def weights(self) -> list[Mapping[str, Floats]]:
+        """Give each of them as weights of leaves."""
+        leaves = np.arange(self.column.leaves)
+        return [
+            {self.name: ((leaves >= lo) & (leaves < hi)).astype(np.float64)}
+            for lo, hi in zip(self.borders[:-1], self.borders[1:], strict=True)
+        ]
+
+    def of(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Give the one that holds each coded value."""
+        return np.searchsorted(self.borders, codes, side="right") - 1
+
+
+def bins_of(name: str, column: Categorical | Numeric, most: int) -> Bins:
+    """Cut an attribute into so many parts at most.
+
+    Cells of a grid are joined, as many in each part; missing values stay apart. Of a taxonomy the widest category is
+    opened, again and again, as long as there is room; what is too wide to be opened is cut like a grid.
+
+    >>> bins_of("age", Numeric(kind="numeric", lower=17, upper=90, missing="?"), 8).labels[-2:]
+    ['[83, 91)', '?']
+    >>> jobs = Categorical(taxonomy=[{"Artist": ["Dancer", "Writer"]}, {"Office": ["Clerk", "Boss"]}])
+    >>> bins_of("job", jobs, 3).labels, bins_of("job", jobs, 2).labels
+    (['Dancer', 'Writer', 'Office'], ['Artist', 'Office'])
+    """
+    if isinstance(column, Numeric):
+        apart = column.missing is not None
+        cells = _even(column.cells, max(most - apart, 1))
+        return Bins(name, column, np.concatenate([cells, [column.leaves]]) if apart else cells)
+    borders = {0, column.leaves}
+    shut: set[tuple[int, int]] = set()
+    while opened := [one for one in _ranges(borders) if one[1] - one[0] > 1 and one not in shut]:
+        widest = max(opened, key=lambda one: one[1] - one[0])
+        inner = {*(column.children(*widest) or ())} | {*widest}
+        if len(borders | inner) - 1 <= most and len(inner) > 2:
+            borders |= inner
+        else:
+            shut.add(widest)
+    if len(borders) == 2:
+        return Bins(name, column, _even(column.leaves, most))
+    return Bins(name, column, np.array(sorted(borders), np.int64))
+
+
+def every_bins(schema: Schema, most: int) -> list[Bins]:
+    """Cut every attribute, the class included."""
+    return [
+        bins_of(name, column, most) for name, column in schema.attributes.items() if not isinstance(column, Identifier)
+    ]
+
+
+def _ranges(borders: set[int]) -> list[tuple[int, int]]:
+    ordered = sorted(borders)
+    return list(itertools.pairwise(ordered))
+
+
+def _even(leaves: int, most: int) -> NDArray[np.int64]:
+    """Give borders of parts with as many leaves each, the last perhaps fewer."""
+    step = -(-leaves // most)
+    return np.append(np.arange(0, leaves, step), leaves).astype(np.int64)
+
+
+def compact(number: str) -> str:
+    """Write a large number shortly.
+
+    >>> compact("17"), compact("9500"), compact("1280000"), compact("-43500"), compact("0.25")
+    ('17', '9,500', '1.28M', '-43.5k', '0.25')
+    """
+    value = float(number)
+    for least, unit, letter in ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / unit:.3g}{letter}"
+    return f"{value:,.0f}" if value.is_integer() else f"{value:.4g}"
+
+
+def margin_of(release: Release, name: str) -> Margin | None:
+    """Give the margin by which an attribute's people are spread inside regions, if one was bought."""
+    names = list(release.schema.predictors)
+    return release.margins.get(names.index(name)) if name in names else None
+
+
+def half_widths(release: Release, bins: Bins, answers: Answers) -> Floats:
+    """Give half the 95 % interval of every part."""
+    margin = margin_of(release, bins.name)
+    if margin is None:
+        return np.asarray(Z95 * answers.stddevs)
+    resting = np.minimum(np.abs(answers.assumed) / np.maximum(np.abs(answers.values), 1.0), 1.0)
+    resting = np.where((answers.assumed != 0) & (np.abs(answers.values) < 1), 1.0, resting)
+    return np.asarray(Z95 * np.sqrt(answers.stddevs**2 + resting**2 * _variances(margin, bins)))
+
+
+def _variances(margin: Margin, bins: Bins) -> Floats:
+    """Give for every part the least variance that its leaves have together, or groups inside it and other leaves."""
+    leaf = variance_of(margin.levels[-1].rate)
+    begins, ends = bins.borders[:-1], bins.borders[1:]
+    best = (ends - begins) * leaf
+    for level in margin.levels[:-1]:
+        marks = np.asarray(borders(margin.leaves, level.depth))
+        first, last = np.searchsorted(marks, begins, side="left"), np.searchsorted(marks, ends, side="right") - 1
+        groups = np.maximum(last - first, 0)
+        inside = marks[first + groups] - marks[first]
+        best = np.minimum(best, groups * variance_of(level.rate) + (ends - begins - inside) * leaf)
+    return np.asarray(best, np.float64)
+
+
+Leaves = Mapping[str, Integers]
+"""By attribute, the leaves that are meant."""
+
+MOST_RESTRICTED = 3
+MOST_LISTED = 5
+SHALLOW = 4
+"""Half of the nodes of a tree that are asked for have so many cuts at most on the way."""
+WORDS = ("and", "between", "in")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question: the leaves that it allows, and whether it was drawn at the release's own borders."""
+
+    leaves: Leaves
+    own: bool
+    schema: Schema
+
+    @property
+    def weights(self) -> dict[str, NDArray[np.float64]]:
+        """Give it as weights of leaves."""
+        return {
+            name: np.isin(np.arange(self.schema.predictors[name].leaves), chosen).astype(np.float64)
+            for name, chosen in self.leaves.items()
+        }
+
+    @property
+    def words(self) -> str | None:
+        """Write it as a condition; None if that cannot be said, or would be long."""
+        said = [said_of(self.schema, name, chosen) for name, chosen in self.leaves.items()]
+        return None if None in said or len(said) > MOST_RESTRICTED else " and ".join(filter(None, said))
+
+
+def questions_to(release: Release, count: int, seed: int) -> list[Asked]:
+    """Draw so many questions, half of them at the release's own borders where it has any."""
+    rng = np.random.default_rng(seed)
+    schema = release.schema
+    if not any(column.leaves > 1 for column in schema.predictors.values()):
+        return []
+    own = _at_borders(release)
+    return [
+        Asked(own(rng), True, schema)
+        if own is not None and number % 2 == 0
+        else Asked(_anywhere(schema, rng), False, schema)
+        for number in range(count)
+    ]
+
+
+def _anywhere(schema: Schema, rng: np.random.Generator) -> Leaves:
+    """Restrict one to three attributes: to an interval between two borders of cells, or to a category."""
+    columns = {name: column for name, column in schema.predictors.items() if column.leaves > 1}
+    return {name: _range(columns[name], rng) for name in _some(list(columns), rng)}
+
+
+def _some(names: list[str], rng: np.random.Generator) -> list[str]:
+    size = min(int(rng.integers(1, MOST_RESTRICTED + 1)), len(names))
+    return [names[one] for one in sorted(rng.choice(len(names), size, replace=False).tolist())]
+
+
+def _range(column: Categorical | Numeric, rng: np.random.Generator) -> Integers:
+    if isinstance(column, Numeric):
+        lo = int(rng.integers(column.cells))
+        return np.arange(lo, int(rng.integers(lo + 1, column.cells + (lo > 0))) if column.cells > 1 else column.cells)
+    lo, hi = 0, column.leaves
+    for _ in range(int(rng.integers(1, 3))):
+        if borders := column.children(lo, hi):
+            pick = int(rng.integers(len(borders) - 1))
+            lo, hi = borders[pick], borders[pick + 1]
+    return np.arange(lo, hi)
+
+
+def _at_borders(release: Release) -> Callable[[np.random.Generator], Leaves] | None:
+    """Give what draws unions of whole regions: parts of a grid's attributes, or nodes of a tree; boxes have none."""
+    partition, names = release.partition, list(release.schema.predictors)
+    if not partition.split_attributes or not isinstance(partition, Grid | Tree):
+        return None
+    if isinstance(partition, Tree):
+        tree, shallow = partition, np.flatnonzero(partition.depths <= SHALLOW)[1:]
+
+        def node(rng: np.random.Generator) -> Leaves:
+            which = int(rng.choice(shallow)) if rng.random() < 0.5 else int(rng.integers(1, len(tree)))
+            box = tree.boxes_of(np.array([which]))[0].tolist()
+            whole = [[0, leaves] for leaves in tree.shape]
+            return {names[at]: np.arange(*box[at]) for at in range(len(names)) if box[at] != whole[at]}
+
+        return node
+    grid = partition
+
+    def parts(rng: np.random.Generator) -> Leaves:
+        chosen = _some([names[at] for at in grid.split_attributes], rng)
+        return {name: _run(grid, names.index(name), rng) for name in chosen}
+
+    return parts
+
+
+def _run(grid: Grid, attribute: int, rng: np.random.Generator) -> Integers:
+    """Give the leaves of one part, or of parts side by side where there are many and the leaves are in their order."""
+    cut, parts = grid.cuts[attribute], grid.parts[attribute]
+    first = int(rng.integers(parts))
+    last = first + 1
+    if not grid.orders and parts > 2:
+        last = int(rng.integers(first + 1, parts + (first > 0)))
+    return np.sort(grid.order_of(attribute)[cut[first] : cut[last]])
+
+
+def said_of(schema: Schema, name: str, leaves: Integers) -> str | None:
+    """Write that an attribute has one of some leaves, if the grammar of conditions can say just that.
+
+    >>> schema = Schema.loads("attributes: {age: {kind: numeric, lower: 17, upper: 90}}")
+    >>> said_of(schema, "age", np.arange(3, 9)), said_of(schema, "age", np.arange(70, 74))
+    ('age >= 20 and age < 26', 'age >= 87')
+    """
+    column = schema.predictors[name]
+    quoted = name if name.isidentifier() and name.lower() not in WORDS else f'"{name}"'
+    tried = (
+        _number_words(quoted, column, leaves) if isinstance(column, Numeric) else _value_words(quoted, column, leaves)
+    )
+    for words in tried:
+        try:
+            said = read_condition(schema, words)
+        except QueryError:
+            continue
+        if list(said) == [name] and np.array_equal(np.flatnonzero(said[name] > 0), leaves):
+            return words
+    return None
+
+
+def _number_words(quoted: str, column: Numeric, leaves: Integers) -> list[str]:
+    lo, hi = int(leaves[0]), int(leaves[-1]) + 1
+    if hi > column.cells:
+        return []
+    above, below = f"{quoted} >= {column.edge(lo)}", f"{quoted} < {column.edge(hi)}"
+    return [above if hi == column.cells and lo else below if not lo else f"{above} and {below}"]
+
+
+def _value_words(quoted: str, column: Categorical, leaves: Integers) -> list[str]:
+    names = [column.label(leaf, leaf + 1) for leaf in leaves.tolist()]
+    listed = ", ".join(f"'{_doubled(one)}'" for one in names)
+    whole = column.label(int(leaves[0]), int(leaves[-1]) + 1)
+    return [f"{quoted} = '{_doubled(whole)}'", *([f"{quoted} in ({listed})"] if len(names) <= MOST_LISTED else [])]
+
+
+def _doubled(text: str) -> str:
+    return text.replace("'", "''")

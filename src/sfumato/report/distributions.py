@@ -1,28 +1,165 @@
-"""The one-way and two-way distributions that the release itself estimates, with what its noise may have moved."""
+"""The two-way distributions of a release: the pairs of attributes that hang together most strongly in it.
+
+The one-way and two-way distributions that the release itself estimates, with what its noise may have moved.
+
+What a recipient can expect of range counts: examples with their error, and how error grows with what is counted.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.pictures.distributions import Counts, draw_bars, draw_steps
-from sfumato.release.answers import Answers
+from sfumato.arrays import Booleans, Floats
+from sfumato.models.model import Z95, Answers, Estimate
+from sfumato.models.questions import Condition
+from sfumato.pictures.distributions import Cells, Counts, draw_bars, draw_heat_map, draw_steps
+from sfumato.pictures.inline import Marks, draw_half_widths
 from sfumato.release.release import Release
-from sfumato.report.asking import LEAST_RESTING, mostly_spread, resting, rests, together
-from sfumato.report.bins import Bins, every_bins
+from sfumato.report.asking import (
+    LEAST_RESTING,
+    Asked,
+    Bins,
+    every_bins,
+    half_widths,
+    margin_of,
+    mostly_spread,
+    questions_to,
+    resting,
+    rests,
+    together,
+)
 from sfumato.report.html import Html, details, figure, paragraph, section, shortened, table, tag
-from sfumato.report.intervals import half_widths, margin_of
-from sfumato.report.pairs import pairs_shown
+from sfumato.report.promise import NARROW, WIDE
 
-Floats = NDArray[np.float64]
+MOST_PAIR_BINS = 8
+PAIRS = 6
+MOST_DRAWN = 20_000
+"""So many records are drawn from the release to see which attributes hang together."""
+THRICE = 3
+"""No attribute is in more pairs than this, so that one does not fill all."""
+WEAK, FEWEST = 0.1, 2
+"""Pairs that hang together less than this are shown only if there would be fewer than so many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two attributes and how strongly they hang together in the release."""
+
+    down: Bins
+    across: Bins
+    strength: float
+
+    @classmethod
+    def of(cls, one: Bins, other: Bins, strength: float) -> Pair:
+        """Lay two attributes out, the one with longer names down the side."""
+        down, across = sorted((one, other), key=lambda bins: -max(map(len, bins.labels)))
+        return cls(down, across, strength)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the attributes are called."""
+        return self.down.name, self.across.name
+
+    @property
+    def questions(self) -> list[Condition]:
+        """Ask for every cell, row by row."""
+        rows, columns = self.down.weights(), self.across.weights()
+        return [{**row, **column} for row in rows for column in columns]
+
+
+def strongest_pairs(release: Release, most: int = PAIRS) -> list[Pair]:
+    """Choose pairs by Cramér's V in records drawn from the release with a fixed seed, corrected for chance.
+
+    With V² = χ² / (n min(r - 1, c - 1)), and χ² about (r - 1)(c - 1) by chance alone, which is taken off.
+    """
+    size = min(max(release.total, 0), MOST_DRAWN)
+    if not size:
+        return []
+    drawn = release.sample_codes(size, seed=0)
+    bins = [one for one in every_bins(release.schema, MOST_PAIR_BINS)[:MOST_ATTRIBUTES] if len(one) > 1]
+    held = {one.name: one.of(drawn[one.name]) for one in bins}
+    found = [
+        Pair.of(one, other, association(held[one.name], held[other.name], (len(one), len(other))))
+        for one, other in itertools.combinations(bins, 2)
+    ]
+    chosen: list[Pair] = []
+    for pair in sorted(found, key=lambda pair: -pair.strength):
+        used = [name for other in chosen for name in other.names]
+        if max(map(used.count, pair.names)) < THRICE and pair.strength > 0:
+            chosen.append(pair)
+    return [pair for at, pair in enumerate(chosen[:most]) if pair.strength >= WEAK or at < FEWEST]
+
+
+def association(one: NDArray[np.int64], other: NDArray[np.int64], shape: tuple[int, int]) -> float:
+    """Give Cramér's V of two coded columns, corrected for chance; values that nobody has do not count.
+
+    >>> same = np.array([0, 1, 2] * 20)
+    >>> round(association(same, same, (3, 3)), 2), association(np.arange(40) % 2, np.arange(40) // 20, (2, 2))
+    (0.98, 0.0)
+    """
+    counts = np.bincount(one * shape[1] + other, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    freedom = [size - 1 for size in counts.shape]
+    if not min(freedom, default=0):
+        return 0.0
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    chi = float(((counts - expected) ** 2 / expected).sum()) - freedom[0] * freedom[1]
+    return float(np.sqrt(max(chi, 0.0) / (counts.sum() * min(freedom))))
+
+
+def pairs_shown(release: Release, everyone: float) -> list[Html]:
+    """Show the pairs, in shares of everyone."""
+    pairs = strongest_pairs(release)
+    if not pairs:
+        return [paragraph("No two attributes hang together in this release.", class_="note")]
+    answers = together(release, [pair.questions for pair in pairs])
+    drawn = [_heat_map(pair, found, max(everyone, 1.0)) for pair, found in zip(pairs, answers, strict=True)]
+    return [
+        tag("h3", "Two attributes at a time"),
+        paragraph(
+            "The pairs that hang together most strongly in the release itself (Cramér's V of records drawn from it, no "
+            "attribute more than three times). Numbers are percent of all people; the more, the darker. "
+            "Hatched: the 95 % interval for the regions' counts reaches 0, so there may be nobody."
+        ),
+        tag("div", *drawn, class_="multiples"),
+    ]
+
+
+def _heat_map(pair: Pair, answers: Answers, total: float) -> Html:
+    down, across = pair.down, pair.across
+    shape = (len(down), len(across))
+    values, halves = answers.values.reshape(shape), Z95 * answers.stddevs.reshape(shape)
+    cells = Cells(down.labels, across.labels, values / total, (values - halves <= 0))
+    names = (shortened(down.name, 30), shortened(across.name, 30))
+    label = f"People by {names[0]} and {names[1]}, in percent of all"
+    rows = [
+        (
+            one,
+            *(
+                f"{value:,.0f} ± {half:,.0f}" if half else f"{value:,.0f}"
+                for value, half in zip(line, errors, strict=True)
+            ),
+        )
+        for one, line, errors in zip(down.labels, values.tolist(), halves.tolist(), strict=True)
+    ]
+    numbers = table((f"{names[0]} \\ {names[1]}", *across.labels), rows, range(1, len(across) + 1))
+    return figure(
+        Html(draw_heat_map(cells, names, label)),
+        caption=f"Cramér's V {pair.strength:.2f}. {rests(answers)}",
+        below=details("Numbers", numbers),
+    )
+
+
 Codes = Mapping[str, NDArray[np.integer]]
 
 MOST_BINS = 20
 MOST_ATTRIBUTES = 40
-"""Of more attributes the first so many are drawn."""
+"""Of more attributes the first so many are drawn, or compared."""
 
 
 def distributions_section(release: Release, truth: Codes | None = None) -> Html:
@@ -86,3 +223,120 @@ def _one_way_caption(release: Release, bins: Bins, answers: Answers) -> str:
 
 def _whole(numbers: Floats) -> list[str]:
     return [f"{one:,.0f}" for one in numbers.tolist()]
+
+
+ASKED, EXAMPLES = 300, 6
+SEED = 0
+SIZES = (0.001, 0.01, 0.1, np.inf)
+"""Where classes of answers begin, in shares of all people; smaller ones are of one class."""
+TITLE = "What to expect of queries"
+
+
+def queries_section(release: Release) -> Html:
+    """Show examples and errors."""
+    questions = questions_to(release, ASKED, SEED)
+    if not questions:
+        return section("queries", TITLE, paragraph("There is nothing to restrict: no attribute has two values."))
+    answers = release.count_many([one.weights for one in questions])
+    own = np.array([one.own for one in questions]) & answers.aligned
+    parts: list[object] = [
+        paragraph(
+            f"{len(questions)} questions, drawn by a fixed seed, that the release answers. {_about(answers, own)}"
+        ),
+        tag("h3", "For example"),
+        table(("question", "people", "±", "spread"), _examples(questions, answers), (1, 2, 3)),
+    ]
+    if answers.stddevs.any():
+        everyone = max(release.count().value, 1.0)
+        parts += [tag("h3", "By size of the answer"), _by_size(answers, own, everyone), _picture(answers, own)]
+    ask = ("Ask your own with ", tag("code", "sfumato query"), " or ", tag("code", "release.count(…)"), ".")
+    return section("queries", TITLE, *parts, paragraph(*ask, class_="note"))
+
+
+def _about(answers: Answers, own: Booleans) -> str:
+    """Say what the columns mean, and what they leave out."""
+    spread = "“Spread” is how much of an answer rests on spreading people inside regions, which no interval covers."
+    if not answers.stddevs.any():
+        return f"Counts of whole regions are exact. {spread}"
+    whole = "Half of them ask for whole regions, where that is all that can be wrong; the others cut through regions. "
+    error = f"± is half the 95 % interval for the {answers.cause} of the regions' counts. "
+    return f"{error}{whole if own.any() else ''}{spread}"
+
+
+def _examples(questions: list[Asked], answers: Answers) -> list[tuple[object, ...]]:
+    """Choose examples that can be written, of all sizes, the largest first, of both kinds in turn."""
+    written = {
+        at: words for at, one in enumerate(questions) if (words := one.words) is not None and answers.values[at] >= 1
+    }
+    first = {words: at for at, words in reversed(written.items())}
+    half = EXAMPLES // 2 if any(questions[at].own for at in first.values()) else 0
+    chosen: list[int] = []
+    for own, count in ((True, half), (False, EXAMPLES - half)):
+        order = sorted((at for at in first.values() if questions[at].own == own), key=lambda at: -answers.values[at])
+        steps = np.unique(np.linspace(0, len(order) - 1, count).astype(np.int64)).tolist() if order else []
+        chosen += [order[step] for step in steps]
+    return [_example(written[at], answers[at]) for at in chosen]
+
+
+def _example(words: str, answer: Estimate) -> tuple[object, ...]:
+    half = Z95 * answer.stddev
+    share = abs(answer.assumed) / abs(answer.value) if answer.value else 0.0
+    rests = "none" if answer.aligned else f"{100 * min(share, 1.0):.0f} %"
+    error = f"{half:,.0f}" if half else "exact" if answer.aligned else "–"
+    return Html(tag("code", shortened(words, 200), class_="long")), f"{answer.value:,.0f}", error, rests
+
+
+def _by_size(answers: Answers, own: Booleans, total: float) -> Html:
+    """Give the typical half-width of answers of each size, of both kinds of questions."""
+    halves, rows = Z95 * answers.stddevs, []
+    for low, high in itertools.pairwise((-np.inf, *SIZES)):
+        sized = (answers.values / total >= low) & (answers.values / total < high)
+        begin, end = f"{max(low, 0.0) * total:,.0f}", f"{high * total:,.0f}"
+        name = f"from {begin}" if np.isinf(high) else f"below {end}" if np.isinf(low) else f"{begin} to {end}"
+        if sized.any():
+            rows.append(
+                (name, *_typical(answers, halves, sized & own), *_typical(answers, halves, sized & ~own, rests=True))
+            )
+    header = ["people", "whole regions ±", "in %", "others ±", "in %", "spread"]
+    shown = range(6) if own.any() else (0, 3, 4, 5)
+    return table([header[at] for at in shown], [[row[at] for at in shown] for row in rows], range(1, 6))
+
+
+def _typical(answers: Answers, halves: Floats, which: Booleans, *, rests: bool = False) -> list[str]:
+    if not which.any():
+        return ["–"] * (3 if rests else 2)
+    values = np.maximum(np.abs(answers.values[which]), 1.0)
+    told = [f"{np.median(halves[which]):,.0f}", _percent(float(np.median(halves[which] / values)))]
+    resting = float(np.median(np.minimum(np.abs(answers.assumed[which]) / values, 1.0)))
+    return [*told, f"{100 * resting:.0f} %"] if rests else told
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:,.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
+
+
+def _picture(answers: Answers, own: Booleans) -> Html:
+    """Draw half-widths over sizes, where there are any of either."""
+    halves = Z95 * answers.stddevs
+    drawn = (answers.values >= 1) & (halves >= 0.005)
+    if drawn.sum() < 2:
+        return paragraph("Answers have no error from noise.", class_="note")
+    marks = Marks(answers.values[drawn], halves[drawn], own[drawn])
+    label = (
+        f"Half-widths of 95 % intervals of {drawn.sum()} range counts over their size: from {halves[drawn].min():,.1f} "
+        f"to {halves[drawn].max():,.0f}, typically {np.median(halves[drawn]):,.0f}"
+    )
+    pictures = [
+        Html(draw_half_widths(marks, width, label, class_)) for width, class_ in ((NARROW, "narrow"), (WIDE, "wide"))
+    ]
+    quantiles = [
+        (f"{share:.0%} of the questions", f"± {np.quantile(halves[drawn], share):,.1f} at most")
+        for share in (0.1, 0.5, 0.9, 1.0)
+    ]
+    caption = (
+        "Half the 95 % interval of each question over the people it counts. Filled: whole regions. Open: others. "
+        "Dotted lines: equal parts of the answer."
+    )
+    return figure(
+        *pictures, caption=caption, below=details("The same in numbers", table(("of", "half-width"), quantiles, (1,)))
+    )

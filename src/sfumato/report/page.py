@@ -1,19 +1,60 @@
-"""The page: its parts in order, its style, and the rule that it may reach for nothing outside itself."""
+"""What the release is worth by the holder's own table. Nothing here is private, and the page says so.
+
+The page: its parts in order, its style, and the rule that it may reach for nothing outside itself.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from sfumato.pictures.canvas import refuse_pictureless
 from sfumato.release.release import Release
-from sfumato.report.distributions import distributions_section
-from sfumato.report.evaluation import Evaluated, banner, evaluation_section
-from sfumato.report.html import Html, joined, paragraph, shortened, tag
-from sfumato.report.ledger import ledger_section
-from sfumato.report.loading import loading_section
-from sfumato.report.promise import headline, promise_section
-from sfumato.report.queries import queries_section
+from sfumato.report.distributions import Codes, distributions_section, queries_section
+from sfumato.report.html import Html, joined, paragraph, section, shortened, table, tag
+from sfumato.report.promise import headline, ledger_section, loading_section, promise_section
 from sfumato.report.shape import shape_section
+
+if TYPE_CHECKING:
+    from sfumato.evaluate import Scorecard
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """What was found out from the holder's table: the scorecard, and its rows as leaf codes."""
+
+    card: Scorecard
+    rows: Codes
+
+
+def banner() -> Html:
+    """Say at the top of a page who may see it."""
+    return tag(
+        "aside",
+        tag("strong", "For the holder only. Not private, not to be published."),
+        " This page also shows what was worked out from the raw data: the scorecard, and true counts beside released "
+        "ones. Whoever publishes it has published exact counts without any promise. Run the report without the table "
+        "for a page that is as public as the release.",
+        class_="banner",
+        role="note",
+    )
+
+
+def evaluation_section(evaluated: Evaluated, target: str | None) -> Html:
+    """Show the scorecard."""
+    card = evaluated.card
+    parts: list[object] = [
+        paragraph(tag("strong", card.plain()["warning"]), class_="warning"),
+        paragraph(f"{card.rows:,} rows in the table, {card.people:,} people in the release."),
+    ]
+    for one in card.tables(target):
+        parts += [tag("h3", one.title), table(one.header, one.rows, one.numbers)]
+    if card.left_out:
+        parts += [tag("h3", "Left out"), tag("ul", *(tag("li", line) for line in card.left_out))]
+    parts += [tag("h3", "How it was measured"), tag("ul", *(tag("li", line) for line in card.notes), class_="note")]
+    return section("evaluation", "What it is worth", *parts, class_="holder")
+
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """No script, no request: a browser enforces what the page promises."""

@@ -7,18 +7,16 @@ depth.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.boxes import Boxes
-from sfumato.partition import Grid, Indices
-from sfumato.pictures.shapes import Node, Ribbon, draw_ribbons, draw_tree
-from sfumato.release.estimates import TreeEstimates
+from sfumato.arrays import NONE, Floats, Integers
+from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import ROOT, Tree
+from sfumato.models.estimates import TreeEstimates
+from sfumato.pictures.inline import Node, Ribbon, draw_ribbons, draw_tree
 from sfumato.release.release import Release
 from sfumato.report.html import Html, details, figure, joined, paragraph, section, shortened, table
-from sfumato.report.ledger import NARROW, WIDE
-from sfumato.tree import NONE, ROOT, Tree
-
-Floats = NDArray[np.float64]
+from sfumato.report.promise import NARROW, WIDE
 
 MOST_LEVELS = 7
 THINNEST = 1 / 150
@@ -58,7 +56,7 @@ class Families:
         self._nodes = np.argsort(tree.parents[1:], kind="stable") + 1
         self._parents = tree.parents[self._nodes]
 
-    def of(self, node: int) -> Indices:
+    def of(self, node: int) -> Integers:
         """Give a node's children, in their order."""
         first, last = (int(np.searchsorted(self._parents, node, side)) for side in ("left", "right"))
         return np.asarray(self._nodes[first:last])

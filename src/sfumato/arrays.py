@@ -1,0 +1,60 @@
+"""Types of arrays that every room speaks of, and the few operations on them that no room owns."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, SupportsIndex, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+Codes = NDArray[np.unsignedinteger]
+"""Leaf codes of rows, in the smallest type that holds them."""
+CodedRows = Mapping[str, NDArray[Any]]
+"""Leaf codes of rows, by attribute."""
+Array = TypeVar("Array", bound=NDArray[Any])
+
+NONE = -1
+"""Where a number of something is expected and there is none."""
+LARGEST_KEY = 2**62
+
+
+def integers(numbers: Iterable[SupportsIndex]) -> tuple[int, ...]:
+    """Turn numbers into Python's own integers: NumPy's small ones equal them, and wrap when they are multiplied."""
+    return tuple(map(operator.index, numbers))
+
+
+def read_only(array: Array) -> Array:
+    """Lock an array that was just made: what was checked once must stay as it was."""
+    array.setflags(write=False)
+    return array
+
+
+def frozen(array: Integers) -> Integers:
+    """Copy an array, in 64 bits, so that nobody can change the copy."""
+    return read_only(np.array(array, np.int64))
+
+
+def row_keys(columns: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> Integers:
+    """Number rows so that equal rows, and only those, share a number; column i holds numbers below `sizes[i]`.
+
+    Columns are the digits of one number. Where it would become too large, what was read so far is replaced by its rank,
+    which is below the number of rows. The last digit is always the key modulo the last size.
+
+    >>> row_keys([np.array([1, 0, 1]), np.array([2, 2, 2])], [2, 3]).tolist()
+    [5, 2, 5]
+    >>> row_keys([np.array([7, 0, 7]), np.array([2, 2, 2])], [2**40, 2**40]).tolist()
+    [1099511627778, 2, 1099511627778]
+    """
+    keys, bound = np.zeros(len(columns[0]), np.int64), 1
+    for column, size in zip(columns, sizes, strict=True):
+        if bound > LARGEST_KEY // size:
+            values, keys = np.unique(keys, return_inverse=True)
+            bound = len(values)
+        keys = keys * size + column
+        bound *= size
+    return keys

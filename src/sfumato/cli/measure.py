@@ -1,0 +1,455 @@
+"""The command that tells the holder what a release is worth.
+
+The command that writes a page about a release.
+
+The command that tells the holder how methods compare on a table, before anything is spent on one.
+
+The command that draws the papers' figures again and judges what they claim.
+
+The command that attacks a method's claim: how well can two neighbouring tables be told apart by its releases?
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import asdict
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato import METHODS
+from sfumato.audit import PAIRS, Finding, attack
+from sfumato.audit.events import SCHEMA
+from sfumato.cli.methods import EVERY, make_method, options_of
+from sfumato.cli.releases import release_argument
+from sfumato.cli.show import Show, Steps, lacking, reporting, table
+from sfumato.cli.tables import find_data, named_only, refuse_other_schema, schema_option
+from sfumato.errors import MethodError, ReleaseError
+from sfumato.exact import write_fraction
+from sfumato.methods import Method
+from sfumato.methods.cutting import Cutting
+from sfumato.pictures.canvas import can_draw, refuse_pictureless
+from sfumato.privacy.budget import epsilon_of
+from sfumato.release.release import Release
+from sfumato.report import Evaluated
+from sfumato.report import report as page_of
+from sfumato.schema.schema import Schema
+from sfumato.storage import staged_file
+from sfumato.tables.encode import encode, refuse_misfits
+from sfumato.tables.sources import open_table
+from sfumato.without_epsilon import SyntacticMethod
+
+if TYPE_CHECKING:
+    from sfumato.evaluate import Scorecard
+
+PROTOCOLS = ("2/3", "4/5", "80/20", "10-fold")
+
+
+@click.command()
+@release_argument
+@click.argument("data", type=click.Path())
+@click.option("--test", type=click.Path(), help="A table to test classifiers on that was not published.")
+@click.option(
+    "--protocol", type=click.Choice(PROTOCOLS), help="How to split DATA where no --test is given. [default: 2/3]"
+)
+@reporting
+def evaluate(release: str, data: str, test: str | None, protocol: Any, show: Show) -> None:
+    """Tell what a release of DATA is worth: what can be learnt from it, how near it is. For the holder's eyes."""
+    opened, source = Release.load(release), find_data(data)
+    refuse_other_schema(opened.schema, source)
+    if test is not None and protocol is not None:
+        raise MethodError("protocol must come without a test set", "Leave one of them out.")
+    scorecard = find_scorecard("evaluate")
+    tested = None if test is None else find_data(test).table
+    with show.working() as watch:
+        card = scorecard(opened, source.table, tested, protocol=protocol or "2/3", watch=watch)
+    show.result(card.plain(), _card_text(card, opened.schema.target))
+
+
+def find_scorecard(command: str) -> Callable[..., Scorecard]:
+    """Give the function that measures, or tell how a command gets what it needs."""
+    try:
+        from sfumato.evaluate import scorecard
+    except ImportError:
+        raise lacking(command, "scikit-learn") from None
+    return scorecard
+
+
+def _card_text(card: Scorecard, target: str | None) -> str:
+    from sfumato.evaluate.card import NOT_PRIVATE
+
+    blocks = [NOT_PRIVATE, f"{card.release}\n{card.rows:,} rows, {card.people:,} people in the release"]
+    blocks += [f"{one.title}\n{table(one.rows, one.header, one.numbers)}" for one in card.tables(target)]
+    blocks.append(_use_text(card))
+    if card.left_out:
+        blocks.append("\n".join(["Left out", *(f"  {line}" for line in card.left_out)]))
+    blocks.append("\n".join(["How it was measured", *(f"  {line}" for line in card.notes)]))
+    return "\n\n".join(blocks)
+
+
+def _use_text(card: Scorecard) -> str:
+    rows = [
+        (
+            *(one.what, f"{one.processor_seconds:.2f}", f"{one.seconds:.2f}"),
+            "" if one.peak_megabytes is None else f"{one.peak_megabytes:.0f}",
+        )
+        for one in card.use
+    ]
+    return "What using the release costs\n" + table(rows, ("use", "processor s", "s", "peak MB"), (1, 2, 3))
+
+
+SUFFIXES = (".html", ".htm")
+
+
+@click.command()
+@release_argument
+@click.option(
+    "--with", "data", type=click.Path(), help="The table that was published: adds the scorecard and true counts, "
+    "for the holder's eyes only."
+)  # fmt: skip
+@click.option("--out", type=click.Path(), help="The .html file to write [default: release.html beside release/].")
+@reporting
+def report(release: str, data: str | None, out: str | None, show: Show) -> None:
+    """Write one page about a release that opens without a network: its promise, ledger, shape and distributions.
+
+    Made from the release alone it is as public as the release; made --with the table it is not private.
+    """
+    refuse_pictureless()
+    opened, folder = Release.load(release), Path(release).resolve()
+    place = Path(out) if out else folder.with_name(f"{folder.name}.html")
+    if not place.name.lower().endswith(SUFFIXES):
+        raise ReleaseError(f"out ({str(place)[:200]}) must end in .html", "Name the file accordingly.")
+    with show.working() as watch, staged_file(place) as staging:
+        evaluated = None if data is None else _evaluated(opened, data, watch)
+        watch("drawing")
+        staging.write_text(page_of(opened, folder.name, evaluated), encoding="utf-8")
+    told = "It is as public as the release." if data is None else "It is NOT private: for the holder's eyes only."
+    plain = {"out": str(place), "public": data is None, "digest": opened.manifest.digest}
+    show.result(plain, f"wrote {place}\n{told}")
+
+
+def _evaluated(release: Release, data: str, watch: Callable[[str], None]) -> Evaluated:
+    """Measure the release by its table, and code the table's rows."""
+    source = find_data(data)
+    refuse_other_schema(release.schema, source)
+    card = find_scorecard("report --with")(release, source.table, watch=watch)
+    coded = encode(open_table(source.table), release.schema)
+    refuse_misfits(coded)
+    return Evaluated(card, coded.columns)
+
+
+if TYPE_CHECKING:
+    from sfumato.compare.results import Mean, Results
+
+USUAL = "diffgen,diffmulti,cdiffgen,dpcocgen,laplace"
+HEADLINES = {
+    "accuracy, tree on groups": "groups' tree",
+    "accuracy, naive Bayes": "naive Bayes",
+    "NCP": "NCP",
+    "total variation, 2-way": "2-way TV",
+    "relative error, all (median)": "query error",
+    "processor seconds": "seconds",
+    "peak MB": "peak MB",
+}
+"""What the table on the terminal shows of what was measured, and what it is called there."""
+LEGEND = (
+    "Accuracy of the papers' tree on groups and of naive Bayes on drawn records, both on new rows; total variation of "
+    "2-way marginals; median relative error of range counts; processor seconds and memory of publishing."
+)
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@click.option(
+    "--methods",
+    default=USUAL,
+    show_default=True,
+    help=f"The methods to compare ({', '.join(EVERY)}), each with its options after colons, such as "
+    "diffgen:specializations=10,mondrian:k=10,diffmulti:as-published.",
+)
+@click.option(
+    "--epsilon",
+    default="0.1,0.5,1",
+    show_default=True,
+    help="The privacy budgets to compare at; methods without one are run once for all.",
+)
+@click.option(
+    "--runs", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How often each is published."
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(PROTOCOLS),
+    default="2/3",
+    show_default=True,
+    help="How each run splits DATA: the rows to learn from are published, the others test what was learnt.",
+)
+@click.option(
+    "--measures",
+    help="What to measure: all, or some of classification, learners, information, marginals, queries, clusters, cost "
+    "[default: all but learners and clusters].",
+)
+@click.option("--attributes", help="The attributes to publish beside the class, such as age,sex [default: all].")
+@click.option("--target", help="The class attribute [default: the schema's].")
+@schema_option
+@click.option("--workers", type=click.IntRange(1, 1024), help="How many runs at a time [default: one per core].")
+@click.option(
+    "--out", type=click.Path(), default="comparison", show_default=True, help="The folder for results and pictures."
+)
+@reporting
+def compare(data: str, schema_path: str | None, out: str, workers: int | None, show: Show, **options: Any) -> None:
+    """Compare methods on DATA: each is published many times with known seeds and measured by rows held out.
+
+    NOT private: it is worked out from raw data, for the holder's eyes, and so is what you choose by it. No release is
+    kept, so nothing is debited.
+    Finished runs are kept in the folder: whoever starts again repeats none of them.
+    """
+    try:
+        from sfumato.cli.methods import read_contestants
+        from sfumato.compare.contest import open_contest, read_groups
+        from sfumato.compare.results import carry_out_contest, write_results
+    except ImportError:
+        raise lacking("compare", "scikit-learn") from None
+    groups, contestants = read_groups(options["measures"]), read_contestants(options["methods"])
+    epsilons = [epsilon_of(one.strip()) for one in options["epsilon"].split(",")]
+    source = find_data(data, schema_path)
+    schema = _schema(source.schema(), options["attributes"], options["target"])
+    place = Path(out)
+    with show.working() as watch:
+        watch("reading the table")
+        contest = open_contest(
+            *(source.table, schema, contestants, epsilons),
+            runs=options["runs"],
+            protocol=options["protocol"],
+            groups=groups,
+        )
+        progress = Steps("runs", watch)
+        try:
+            results = carry_out_contest(contest, place, workers=workers, watch=progress)
+        except KeyboardInterrupt:
+            show.aside(f"{progress.done} of {progress.all} runs are kept in {out}; start again to go on.")
+            raise
+        watch("drawing")
+        written = write_results(results, place, _drawing(results))
+    facts = {"out": out, "files": written, "runs": progress.all, "kept_before": progress.before}
+    show.result(results.plain() | facts, f"{_comparison_text(results)}\n\n{_written_text(place, written, progress)}")
+
+
+def _schema(schema: Schema, attributes: str | None, target: str | None) -> Schema:
+    """Keep the attributes that were named, and the class, which is what they are measured by."""
+    chosen = schema.with_target(target) if target else schema
+    if attributes is None or chosen.target is None:
+        return named_only(chosen, attributes)
+    return named_only(chosen, ",".join(dict.fromkeys([*attributes.split(","), chosen.target])))
+
+
+def _drawing(results: Results) -> Callable[[Path], None] | None:
+    """Give a way to draw, if there is one."""
+    from sfumato.compare.results import draw_gallery
+    from sfumato.pictures.canvas import can_draw
+
+    return partial(draw_gallery, results) if can_draw() else None
+
+
+def _comparison_text(results: Results) -> str:
+    from sfumato.compare.results import NO_GUARANTEE
+    from sfumato.evaluate.card import NOT_PRIVATE
+
+    how = f"{_runs(results.contest.number)} of each by protocol {results.contest.protocol}: means ± standard errors"
+    blocks = [f"{NOT_PRIVATE}\n{NO_GUARANTEE}", f"{how}\n{_table(results)}"]
+    if set(HEADLINES) <= set(results.measures):
+        blocks.append(textwrap.fill(LEGEND, 100))
+    if results.left_out:
+        blocks.append("\n".join(["Left out", *(f"  {line}" for line in results.left_out)]))
+    return "\n\n".join(blocks)
+
+
+def _written_text(place: Path, written: list[str], progress: Steps) -> str:
+    """Tell what is in the folder, what others have left there among it."""
+    from sfumato.compare.results import RESULTS, RUNS, SUMMARY
+
+    pictures = sum(name.endswith(".png") for name in written)
+    drawn = f"{pictures} pictures" if pictures else "no pictures: pip install 'sfumato[pictures]' to have them drawn"
+    kept = len(list((place / RUNS).glob("*.json")))
+    others = f", {_runs(kept - progress.all)} of other comparisons beside them" if kept > progress.all else ""
+    lines = [
+        f"{_runs(progress.all)} in {place / RUNS}, {progress.before} of them kept from before{others}",
+        f"wrote {place / RESULTS}, {SUMMARY} and {drawn}",
+    ]
+    older = sorted(path.name for path in place.glob("*.png") if path.name not in written)
+    if older:
+        lines.append(f"not of this comparison: {', '.join(older)}")
+    return "\n".join(lines)
+
+
+def _runs(number: int) -> str:
+    return f"{number:,} run" + ("" if number == 1 else "s")
+
+
+def _table(results: Results) -> str:
+    shown = [name for name in HEADLINES if name in results.measures] or results.measures[: len(HEADLINES)]
+    means = {(one.method, one.epsilon, one.measure): one for one in results.means()}
+    places = dict.fromkeys((method, epsilon) for method, epsilon, _ in means)
+    rows = [
+        (method, epsilon or "", *(_written(means.get((method, epsilon, name)), name) for name in shown))
+        for method, epsilon in sorted(places, key=lambda place: _order(results, *place))
+    ]
+    return table(rows, ("method", "epsilon", *(HEADLINES.get(name, name) for name in shown)), range(1, len(shown) + 2))
+
+
+def _order(results: Results, method: str, epsilon: str | None) -> tuple[int, float]:
+    labels = [one.label for one in results.contest.contestants]
+    return labels.index(method) if method in labels else -1, 0.0 if epsilon is None else float(Fraction(epsilon))
+
+
+def _written(mean: Mean | None, name: str) -> str:
+    from sfumato.compare.contest import MEASURES
+
+    if mean is None:
+        return ""
+    digits = MEASURES[name].written
+    return f"{mean.mean:{digits}}" + ("" if mean.standard_error is None else f" ± {mean.standard_error:{digits}}")
+
+
+EXTRAS = "evaluate,pictures"
+
+
+@click.command()
+@click.argument("paper")
+@click.option("--figure", help="One figure of the paper, such as 3a [default: all].")
+@click.option("--runs", type=click.IntRange(min=1), help="Runs of each setting [default: by figure, mostly 10].")
+@click.option("--quick", is_flag=True, help="Fewer runs and settings: all papers in minutes.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes at a time [default: one for each core].")
+@click.option(
+    "--out", type=click.Path(), default="reproduction", show_default=True, help="The folder for pictures and verdicts."
+)
+@reporting
+def reproduce(
+    paper: str, figure: str | None, runs: int | None, quick: bool, workers: int | None, out: str, show: Show
+) -> None:
+    """Draw the figures of PAPER again (diffgen, cdiffgen, diffmulti, dpcocgen, confidence, all) and judge its claims.
+
+    Everything is measured on the bundled table. Finished runs are kept in the folder, and never repeated.
+    """
+    try:
+        from sfumato.papers import reproduction
+        from sfumato.papers import reproduction as catalogue
+        from sfumato.papers import reproduction as report
+        from sfumato.papers.figures import Effort
+    except ImportError:
+        raise lacking("reproduce", "scikit-learn", EXTRAS) from None
+    if not can_draw():
+        raise lacking("reproduce", "matplotlib", EXTRAS)
+    figures = catalogue.chosen(paper, figure)
+    with show.working() as tell:
+        watch = Steps("runs", tell)
+        done = reproduction.reproduce(figures, Effort(runs, quick), Path(out), workers=workers, watch=watch)
+    written = f"{len(done.figures)} pictures, their numbers and {reproduction.VERDICTS} in {out}"
+    show.result(report.plain(done), f"{report.text(done)}\n{written}")
+
+
+REFUTED = 1
+"""The exit code of a claim that was found to be wrong."""
+FEW_STEPS = "2"
+"""As many specializations suit the tiny domain, where the methods' own default would be too many."""
+
+
+@click.command()
+@click.option(
+    "--method", type=click.Choice(list(METHODS)), default="diffgen", show_default=True, help="What to attack."
+)
+@click.option("--epsilon", default="1", show_default=True, help="The epsilon that is claimed, such as 1, 0.5 or 1/3.")
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=20_000,
+    show_default=True,
+    help="How often tables with the record, and tables without it, are published: half of it to find out how they are "
+    "told apart best, half to test that.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="With what probability the bound must be right.",
+)
+@options_of(METHODS)
+@click.option("--as-published", is_flag=True, help="Exactly the paper's method.")
+@click.option("--processes", type=click.IntRange(1, 64), default=2, show_default=True, help="How many work at a time.")
+@click.option(
+    "--unsafe-seed", type=click.IntRange(min=0), help="Reproducible noise [default: the real, unpredictable one]."
+)
+@reporting
+def audit(
+    method: str,
+    epsilon: str,
+    runs: int,
+    confidence: float,
+    as_published: bool,
+    processes: int,
+    unsafe_seed: int | None,
+    show: Show,
+    **options: Any,
+) -> None:
+    """Attack a method: publish neighbouring tables many times and bound its epsilon from below.
+
+    No table of yours is read: the tables are tiny ones of its own. The exit code is 1 if the claim is refuted.
+    """
+    attacked = _fit_for_few(method, options, as_published)
+    claimed = epsilon_of(epsilon)
+    attacked.plan(SCHEMA, claimed)
+    with show.working() as watch:
+        found = attack(
+            attacked,
+            claimed,
+            runs=runs,
+            confidence=confidence,
+            unsafe_seed=unsafe_seed,
+            processes=processes,
+            watch=watch,
+        )
+    show.result(_plain(found), _finding_text(found))
+    if found.refuted:
+        sys.exit(REFUTED)
+
+
+def _fit_for_few(name: str, options: dict[str, Any], as_published: bool) -> Method:
+    """Make the method, with few specializations unless told otherwise."""
+    few = {"specializations": FEW_STEPS} if issubclass(METHODS[name], Cutting) else {}
+    given = {key: value for key, value in options.items() if value is not None}
+    made = make_method(name, few | given, as_published=as_published)
+    assert not isinstance(made, SyntacticMethod)
+    return made
+
+
+def _plain(found: Finding) -> dict[str, Any]:
+    return asdict(found) | {"claimed": str(found.claimed), "hints": dict(found.hints), "refuted": found.refuted}
+
+
+def _finding_text(found: Finding) -> str:
+    sides = ("with the record", "without it") if found.complete else ("without the record", "with it")
+    verdict = (
+        f"REFUTED: {found.method} claims epsilon {write_fraction(found.claimed)}, and it is at least {found.shown:.3f}"
+        if found.refuted
+        else f"{found.method} claims epsilon {write_fraction(found.claimed)}; this attack shows that it is at least "
+        f"{found.shown:.3f}, which is no contradiction"
+    )
+    event = (
+        f"Pair: {found.pair}\nEvent: {found.event}\nIt happened in {found.more:,} of {found.tested:,} releases "
+        f"{sides[0]} and in {found.less:,} of {found.tested:,} {sides[1]} (confidence {100 * found.confidence:g} %)."
+    )
+    rows = [(name, f"{hint:.2f}") for name, hint in found.hints]
+    scouted = table(rows, ("pairs that were tried", "seemed to show"), (1,))
+    return "\n\n".join([verdict, event, scouted, _LIMITS])
+
+
+_LIMITS = f"""\
+What this can show: that a claim is wrong. The event was chosen on other releases than those it was tested on, so a
+true claim is refuted with a probability of at most 1 - confidence. What it cannot show: that a claim is right.
+{len(PAIRS)} pairs of tiny tables and thresholds on some numbers are few; a rare event, a larger table or a cleverer
+reader may tell more. That a claim holds for all tables follows from the proofs (docs/privacy.md), not from this."""

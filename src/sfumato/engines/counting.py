@@ -1,0 +1,220 @@
+"""How much memory there is, in public terms: what was allowed, or a share of what this machine has left.
+
+Apart from those who use it because it reads the machine and nothing else.
+
+From a table to an engine that counts it: in memory if its codes fit there, else by DuckDB; by Spark where it lies.
+
+All engines give the same counts, so a release does not tell which one was used. It must not: which it is depends on
+the number of rows. So neither the manifest nor a message says it, and that it can be guessed from how long a
+publication takes is one more thing that time tells the holder's terminal alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from sfumato.arrays import Codes
+from sfumato.engines.duckdb import duckdb_engine, private_folder
+from sfumato.engines.memory import MemoryEngine, merged
+from sfumato.errors import MethodError, TableError, guarded, too_large
+from sfumato.privacy.tally import CountEngine, Domain
+from sfumato.schema.attributes import Identifier
+from sfumato.schema.schema import Predictor, Schema
+from sfumato.tables.encode import Coded, code_type, encode, refuse_misfits
+from sfumato.tables.frames import is_spark, spark_frame
+from sfumato.tables.sources import open_table
+from sfumato.tables.streams import BATCH_ROWS, LongerTable, Table
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+GROUP = Path("/sys/fs/cgroup")
+GROUP_FILES = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+LEAST_KNOWN = 2 * 10**9
+"""What is assumed of a machine that does not tell."""
+
+
+def memory_of(given: str | int) -> int:
+    """Read a size such as 4GB, 512MB or 2GiB, in bytes.
+
+    >>> memory_of("4GB"), memory_of("1.5 GiB"), memory_of(1000)
+    (4000000000, 1610612736, 1000)
+    """
+    found = SIZE.fullmatch(str(given).strip())
+    if found is None:
+        raise MethodError(f"memory ({str(given)[:40]}) must be a size", "Give for example 4GB or 512MB.")
+    number, unit, binary = found.groups()
+    factor = 1024 ** list(UNITS).index(unit.lower()) if binary else UNITS[unit.lower()]
+    size = int(float(number) * factor)
+    if not 0 < size < 2**62:
+        raise MethodError(f"memory ({str(given)[:40]}) must be more than nothing", "Give for example 4GB or 512MB.")
+    return size
+
+
+def in_words(size: int) -> str:
+    """Write a size for people.
+
+    >>> in_words(288_000_000), in_words(4_000_000_000)
+    ('288 MB', '4 GB')
+    """
+    return f"{size / 1e9:.3g} GB" if size >= 10**9 else f"{-(-size // 10**6)} MB"
+
+
+def available() -> int:
+    """Give the bytes that this process can still have: the machine's, or its group's if that has fewer."""
+    return min([_of_machine(), *_of_group()])
+
+
+def _of_machine() -> int:
+    try:
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        return int(found[1]) * 1024 if found else LEAST_KNOWN
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (OSError, ValueError, AttributeError):
+        return LEAST_KNOWN
+
+
+def _of_group() -> list[int]:
+    """Read what a container may still use; nothing if there is no limit."""
+    for limit, used in GROUP_FILES:
+        try:
+            most = (GROUP / limit).read_text().strip()
+            if most.isdigit():
+                return [max(int(most) - int((GROUP / used).read_text()), 0)]
+        except (OSError, ValueError):
+            continue
+    return []
+
+
+EngineName = Literal["auto", "memory", "duckdb", "spark"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+SHARE = 2
+"""If nothing is said, one part in so many of the memory that is left may be used."""
+LEAST = 256 * 10**6
+"""What a process needs besides the table: libraries, a batch, and the counts of a level."""
+PER_VALUE = 64
+"""The bytes that a value of a batch may take while it is read."""
+NODE_BYTES = 4
+"""Where a row stands in a tree."""
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How a table is counted: by which engine, in how many bytes, and where rows go that do not fit."""
+
+    engine: EngineName = "auto"
+    memory: int | None = None
+    master: str | None = None
+    scratch: Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        engine: str = "auto",
+        memory: str | int | None = None,
+        master: str | None = None,
+        scratch: str | Path | None = None,
+    ) -> Counting:
+        """Read what a user said; refuse what makes no sense for any table."""
+        if engine not in ENGINES:
+            raise MethodError(f"engine ({engine[:40]}) must be one of {', '.join(ENGINES)}", "Choose one, or none.")
+        if master is not None and engine != "spark":
+            raise MethodError("master must go with engine spark", "Leave it out, or give --engine spark.")
+        size = None if memory is None else memory_of(memory)
+        return cls(engine, size, master, None if scratch is None else Path(scratch))
+
+    def refuse_schema(self, schema: Schema) -> None:
+        """Refuse less memory than the schema alone needs."""
+        if self.memory is not None and self.memory < least_memory(schema):
+            raise MethodError(
+                f"memory ({in_words(self.memory)}) must be at least {in_words(least_memory(schema))} for this schema",
+                "Allow more, or publish fewer attributes.",
+            )
+
+    @contextmanager
+    def opened(self, source: Any, schema: Schema) -> Iterator[CountEngine]:
+        """Read a table, refuse it if it does not fit its schema, and give its engine for as long as that is needed.
+
+        The folder for rows beyond memory is there before it is known whether there are any.
+        """
+        with self._home() as home, self._engine(source, schema, home) as engine:
+            yield engine
+
+    def _home(self) -> AbstractContextManager[Path]:
+        alone = self.engine == "memory"
+        return nullcontext(Path()) if alone else private_folder(self.scratch or Path(tempfile.gettempdir()))
+
+    def _engine(self, source: Any, schema: Schema, home: Path) -> AbstractContextManager[CountEngine]:
+        if self.engine == "spark" or (self.engine == "auto" and is_spark(source)):
+            return self._spark(source, schema, home)
+        table = open_table(source)
+        engine = None if self.engine == "duckdb" else self._in_memory(table, schema)
+        return duckdb_engine(table, schema, memory=self._allowed, home=home) if engine is None else nullcontext(engine)
+
+    def _in_memory(self, table: Table, schema: Schema) -> CountEngine | None:
+        """Code a table in memory; give nothing if another engine should."""
+        limited = self.engine == "auto" or self.memory is not None
+        try:
+            coded = encode(table.while_at_most(self._most_rows(schema)) if limited else table, schema)
+        except LongerTable:
+            if self.engine == "auto":
+                return None
+            raise TableError(
+                f"the table's codes must fit in the memory that is allowed ({in_words(self._allowed)})",
+                "Allow more, or use --engine duckdb.",
+            ) from None
+        refuse_misfits(coded)
+        return guarded(lambda: memory_engine(coded, schema), too_large)
+
+    @property
+    def _allowed(self) -> int:
+        return available() // SHARE if self.memory is None else self.memory
+
+    def _most_rows(self, schema: Schema) -> int:
+        """Work out how many rows' codes fit: all columns, one of them twice while they are put together, and a node."""
+        sizes = [code_type(facts)().itemsize for facts in _read(schema).values()]
+        return max(self._allowed - least_memory(schema), 0) // (sum(sizes) + max(sizes) + NODE_BYTES + 1)
+
+    @contextmanager
+    def _spark(self, source: Any, schema: Schema, home: Path) -> Iterator[CountEngine]:
+        with spark_frame(source, self.master, home) as frame:
+            from sfumato.engines.spark import spark_engine
+
+            with spark_engine(frame, schema) as counted:
+                yield counted
+
+
+def least_memory(schema: Schema) -> int:
+    """Give the bytes that any table of a schema takes."""
+    columns = _read(schema).values()
+    return LEAST + PER_VALUE * (BATCH_ROWS * len(columns) // 4 + sum(one.leaves for one in columns))
+
+
+def _read(schema: Schema) -> dict[str, Predictor]:
+    return {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
+
+
+def columns_of(coded: Coded, schema: Schema) -> tuple[list[Codes], Codes]:
+    """Give what an engine holds: the coded columns of the predictors, and the classes."""
+    target = schema.target
+    classes = coded.columns[target] if target is not None else np.zeros(coded.rows, np.uint8)
+    return [coded.columns[name] for name in schema.predictors], classes
+
+
+def memory_engine(coded: Coded, schema: Schema) -> MemoryEngine:
+    """Count coded columns in memory; rows that are the same are one row where that pays."""
+    return MemoryEngine(*merged(*columns_of(coded, schema), Domain(schema.shape, len(schema.classes))))

@@ -1,0 +1,68 @@
+"""Boxes of leaf codes that may overlap: the groups of records that were each generalized in their own way.
+
+They are no partition: a person can lie in several, so one record more could move several counts. Tallies, and with them
+the meter, refuse them; only releases without epsilon have such groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Integers, row_keys
+from sfumato.geometry.tree import Partition
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Different boxes, disjoint or not, that need not cover the domain.
+
+    >>> groups = Boxes((4, 47), np.array([[[0, 2], [3, 8]], [[0, 4], [5, 6]]]))
+    >>> groups.regions, groups.split_attributes
+    (2, (0, 1))
+    >>> groups.touching({1: np.arange(47) == 5}).tolist(), groups.touching({1: np.arange(47) == 7}).tolist()
+    ([True, True], [True, False])
+    """
+
+    shape: tuple[int, ...]
+    ranges: Integers
+    """boxes x attributes x 2: [lo, hi) of leaf codes"""
+
+    def __post_init__(self) -> None:
+        """Refuse ranges that are none, and boxes that are there twice: equal records are one group."""
+        if self.ranges.shape[1:] != (len(self.shape), 2):
+            raise ValueError("boxes must have a range for each attribute")
+        lows, highs = self.ranges[:, :, 0], self.ranges[:, :, 1]
+        if not ((lows >= 0) & (lows < highs) & (highs <= np.asarray(self.shape))).all():
+            raise ValueError("ranges must lie inside the attributes' leaves")
+        ends = [self.ranges[:, attribute, side] for attribute in range(len(self.shape)) for side in (0, 1)]
+        keys = row_keys(ends, [leaves + 1 for leaves in self.shape for _ in (0, 1)])
+        if len(np.unique(keys)) < len(keys):
+            raise ValueError("boxes must be different")
+
+    @property
+    def regions(self) -> int:
+        """The number of boxes."""
+        return len(self.ranges)
+
+    @cached_property
+    def split_attributes(self) -> tuple[int, ...]:
+        """The attributes of which some box has less than all."""
+        widths = self.ranges[:, :, 1] - self.ranges[:, :, 0]
+        return tuple(np.flatnonzero((widths < np.asarray(self.shape)).any(axis=0)).tolist())
+
+    def touching(self, leaves: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """Tell which boxes hold, for each of some attributes, one of the leaves that are named."""
+        found = np.ones(self.regions, np.bool_)
+        for attribute, named in leaves.items():
+            before = np.concatenate(([0], np.cumsum(named)))
+            found &= before[self.ranges[:, attribute, 1]] > before[self.ranges[:, attribute, 0]]
+        return found
+
+
+Regions = Partition | Boxes
+"""Whatever a release can have counts of."""

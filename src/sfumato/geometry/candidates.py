@@ -1,0 +1,321 @@
+"""Candidates: ways to specialize regions, by the million.
+
+Growing cuts: which specializations a grid still allows, and how many there can be.
+
+Pure geometry over the schema, shared by methods that generalize one attribute at a time.
+
+Which specializations boxes still allow, for thousands of boxes at once, and how many there can be in all.
+
+Pure geometry over the schema, for methods that split every region in its own way.
+
+From the specializations of a grid to the tree that they grow: one node for each specialization on a path.
+
+A specialization of a value splits every region that has the value, so the leaves of the tree are the regions of the
+grid. The tree is given level by level, because the nodes of one level are the disjoint cells of one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Integers, frozen, read_only
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.schema.attributes import Categorical, Numeric
+from sfumato.schema.schema import Predictor
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """One candidate: inside one place, one attribute's range, divided at these borders (outer ones included)."""
+
+    place: int
+    attribute: int
+    borders: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """Ways to specialize: way i concerns attribute `attributes[i]` in place `places[i]`.
+
+    Its borders `borders[starts[i]:starts[i + 1]]`, outer ones included, are one candidate; outer borders alone stand
+    for every split of their range in two: at each grid point of the declared range, whatever the data.
+
+    >>> ways = Ways.join([Ways.one(0, 1, (0, 2, 4)), Ways.splits(0, 2, 3, 6)])
+    >>> ways.candidates.tolist(), ways.pick(np.array([0, 1]), np.array([0, 1]))[1]
+    ([1, 2], Specialization(place=0, attribute=2, borders=(3, 5, 6)))
+    """
+
+    places: Integers
+    attributes: Integers
+    borders: Integers
+    starts: Integers
+
+    def __post_init__(self) -> None:
+        """Keep them as they are now, in integers that do not wrap."""
+        for name in ("places", "attributes", "borders", "starts"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @classmethod
+    def one(cls, place: int, attribute: int, borders: Sequence[int]) -> Ways:
+        """Give the single candidate that draws these borders."""
+        return cls(np.array([place]), np.array([attribute]), np.array(borders), np.array([0, len(borders)]))
+
+    @classmethod
+    def splits(cls, place: int, attribute: int, lo: int, hi: int) -> Ways:
+        """Give every way to split a range in two."""
+        return cls.one(place, attribute, (lo, hi))
+
+    @classmethod
+    def join(cls, batches: Sequence[Ways]) -> Ways:
+        """Put batches one after the other."""
+        none = np.empty(0, np.int64)
+        return cls(
+            np.concatenate([none, *(batch.places for batch in batches)]),
+            np.concatenate([none, *(batch.attributes for batch in batches)]),
+            np.concatenate([none, *(batch.borders for batch in batches)]),
+            starts_of(np.concatenate([none, *(np.diff(batch.starts) for batch in batches)])),
+        )
+
+    def __len__(self) -> int:
+        """Count the ways."""
+        return len(self.places)
+
+    def __getitem__(self, index: int) -> Specialization:
+        """Take one out."""
+        borders = self.borders[self.starts[index] : self.starts[index + 1]]
+        return Specialization(int(self.places[index]), int(self.attributes[index]), tuple(borders.tolist()))
+
+    @cached_property
+    def lows(self) -> Integers:
+        """Where the range of each way begins."""
+        return read_only(self.borders[self.starts[:-1]])
+
+    @cached_property
+    def highs(self) -> Integers:
+        """Where it ends."""
+        return read_only(self.borders[self.starts[1:] - 1])
+
+    @cached_property
+    def is_split(self) -> NDArray[np.bool_]:
+        """Whether a way stands for every split of its range."""
+        return read_only(np.asarray(np.diff(self.starts) == 2))
+
+    @property
+    def children(self) -> Integers:
+        """How many children each candidate of a way has."""
+        return np.where(self.is_split, 2, np.diff(self.starts) - 1)
+
+    @cached_property
+    def candidates(self) -> Integers:
+        """How many candidates each way stands for: public, from the declared ranges."""
+        return read_only(np.where(self.is_split, self.highs - self.lows - 1, 1))
+
+    def take(self, ways: Integers | NDArray[np.bool_]) -> Ways:
+        """Keep some, in this order."""
+        chosen = np.arange(len(self))[ways]
+        widths = np.diff(self.starts)[chosen]
+        starts = starts_of(widths)
+        inside = np.arange(starts[-1]) - np.repeat(starts[:-1], widths)
+        return Ways(
+            self.places[chosen],
+            self.attributes[chosen],
+            self.borders[np.repeat(self.starts[chosen], widths) + inside],
+            starts,
+        )
+
+    def pick(self, ways: Integers, offsets: Integers) -> Ways:
+        """Give single candidates: of each named way the one at its offset."""
+        picked = self.take(ways)
+        at = picked.lows + 1 + offsets
+        borders = np.insert(picked.borders, picked.starts[1:][picked.is_split] - 1, at[picked.is_split])
+        return Ways(picked.places, picked.attributes, borders, starts_of(np.diff(picked.starts) + picked.is_split))
+
+
+def starts_of(sizes: Integers) -> Integers:
+    """Give where each of several runs of these sizes begins, and the end."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+
+
+WHOLE = 0
+"""The one region of the undivided table, on whose histograms single-dimensional cuts are chosen."""
+
+Interval = tuple[int, int, int]
+"""A numeric attribute and a range of its leaves."""
+
+
+def taxonomy_candidates(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Ways]:
+    """Give every categorical value on the cut that its taxonomy divides further."""
+    for index, attribute in enumerate(attributes):
+        for lo, hi in pairwise(grid.cuts[index]):
+            borders = attribute.children(lo, hi)
+            if borders is not None:
+                yield Ways.one(WHOLE, index, borders)
+
+
+def intervals(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Interval]:
+    """Give every numeric interval on the cut that has a grid point inside."""
+    for index, attribute in enumerate(attributes):
+        if isinstance(attribute, Numeric):
+            yield from ((index, lo, hi) for lo, hi in pairwise(grid.cuts[index]) if hi - lo > 1)
+
+
+def regions_after(grid: Grid, ways: Ways) -> NDArray[np.int64]:
+    """Count the regions that each specialization leads to."""
+    parts = np.array(grid.parts)[ways.attributes]
+    return grid.regions // parts * (parts + ways.children - 1)
+
+
+def most_specializations(attributes: Sequence[Predictor]) -> int:
+    """Count the specializations that take every attribute from its root to its leaves."""
+    return sum(inner_nodes(attribute, 0, attribute.leaves) for attribute in attributes)
+
+
+def inner_nodes(attribute: Predictor, lo: int, hi: int) -> int:
+    """Count the specializations that take a range to its leaves."""
+    if isinstance(attribute, Numeric):
+        return hi - lo - 1
+    borders = attribute.children(lo, hi)
+    if borders is None:
+        return 0
+    return 1 + sum(inner_nodes(attribute, left, right) for left, right in pairwise(borders))
+
+
+def describe(attribute: Predictor, name: str, chosen: Specialization) -> str:
+    """Write a specialization as people read it."""
+    children = ", ".join(attribute.label(left, right) for left, right in pairwise(chosen.borders))
+    return f"{name}: {attribute.label(chosen.borders[0], chosen.borders[-1])} → {children}"
+
+
+def describe_all(attributes: Mapping[str, Predictor], steps: Sequence[Specialization]) -> tuple[str, ...]:
+    """Write specializations, one after the other."""
+    names = list(attributes)
+    return tuple(describe(attributes[names[one.attribute]], names[one.attribute], one) for one in steps)
+
+
+NO_SPLIT = 0
+"""Instead of a split point, for a range that has none."""
+
+
+class Divisions:
+    """All that a schema allows: looked up once, for boxes of every level."""
+
+    def __init__(self, attributes: Sequence[Predictor]) -> None:
+        """Prepare the taxonomies."""
+        self._attributes = [
+            index if isinstance(attribute, Numeric) else _Taxonomy(attribute, index)
+            for index, attribute in enumerate(attributes)
+        ]
+
+    def ways(self, boxes: NDArray[np.int32], places: Integers, splits: Integers | None = None) -> Ways:
+        """Give for each place, a box of ranges, its values that can be specialized, place by place.
+
+        A categorical value is divided as its taxonomy says, an interval at every grid point or, if `splits` (places x
+        attributes) are given, at its own split point alone.
+        """
+        found = []
+        for index, attribute in enumerate(self._attributes):
+            ranges = boxes[:, index].astype(np.int64)
+            if isinstance(attribute, _Taxonomy):
+                found.append(attribute.ways(ranges, places))
+            elif splits is None:
+                found.append(_every_split(index, ranges, places))
+            else:
+                found.append(_own_split(index, ranges, places, splits[:, index]))
+        ways = Ways.join(found)
+        return ways.take(np.argsort(ways.places, kind="stable"))
+
+
+def _every_split(index: int, ranges: Integers, places: Integers) -> Ways:
+    wide = np.flatnonzero(ranges[:, 1] - ranges[:, 0] > 1)
+    return Ways(places[wide], np.full(len(wide), index), ranges[wide].ravel(), np.arange(len(wide) + 1) * 2)
+
+
+def _own_split(index: int, ranges: Integers, places: Integers, splits: Integers) -> Ways:
+    chosen = np.flatnonzero(splits != NO_SPLIT)
+    borders = np.stack([ranges[chosen, 0], splits[chosen], ranges[chosen, 1]], axis=1)
+    return Ways(places[chosen], np.full(len(chosen), index), borders.ravel(), np.arange(len(chosen) + 1) * 3)
+
+
+class _Taxonomy:
+    """The divisions of one categorical attribute, by the range that is divided."""
+
+    def __init__(self, attribute: Categorical, index: int) -> None:
+        self._leaves = attribute.leaves
+        found: dict[int, tuple[int, ...]] = {}
+        waiting = [(0, attribute.leaves)]
+        while waiting:
+            lo, hi = waiting.pop()
+            borders = attribute.children(lo, hi)
+            if borders is not None:
+                found[lo * (self._leaves + 1) + hi] = borders
+                waiting += pairwise(borders)
+        self._keys = np.array(sorted(found), np.int64)
+        self._known = Ways.join([Ways.one(0, index, found[key]) for key in self._keys.tolist()])
+
+    def ways(self, ranges: Integers, places: Integers) -> Ways:
+        keys = ranges[:, 0] * (self._leaves + 1) + ranges[:, 1]
+        divided = np.flatnonzero(np.isin(keys, self._keys))
+        taken = self._known.take(np.searchsorted(self._keys, keys[divided]))
+        return Ways(places[divided], taken.attributes, taken.borders, taken.starts)
+
+
+def most_specializations_of_boxes(attributes: Sequence[Predictor]) -> int:
+    """Count the specializations that take one region to single points (DiffMulti, equation 14).
+
+    Taking the attributes one after the other: those that come before have made the product of their leaves many
+    regions, and each needs as many specializations as the taxonomy has inner nodes, its root included.
+    """
+    total, regions = 0, 1
+    for attribute in attributes:
+        total += regions * inner_nodes(attribute, 0, attribute.leaves)
+        regions *= attribute.leaves
+    return total
+
+
+def longest_path(attributes: Sequence[Predictor], numeric_height: int) -> int:
+    """Count the specializations that take a record from most general to raw: the sum of the taxonomies' heights.
+
+    A numeric attribute has no taxonomy; the paper assumes a height for it.
+    """
+    return sum(
+        min(numeric_height, attribute.leaves - 1) if isinstance(attribute, Numeric) else attribute.tree.height
+        for attribute in attributes
+    )
+
+
+def stages_of(shape: Sequence[int], steps: Sequence[Specialization]) -> list[Tree]:
+    """Grow the tree level by level: stage d has all nodes down to depth d.
+
+    >>> steps = [Specialization(0, 0, (0, 2, 4)), Specialization(0, 1, (0, 9, 47)), Specialization(0, 0, (2, 3, 4))]
+    >>> [stage.regions for stage in stages_of((4, 47), steps)]
+    [1, 2, 4, 6]
+    """
+    stages, ways = [Tree.whole(shape)], Ways.join([Ways.one(0, step.attribute, step.borders) for step in steps])
+    nodes, passed = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    while True:
+        tree = stages[-1]
+        next_step = _next_steps(tree, nodes, passed, steps)
+        splitting = np.flatnonzero(next_step < len(steps))
+        if not len(splitting):
+            return stages
+        chosen = ways.take(next_step[splitting])
+        stages.append(tree.refine(nodes[splitting], chosen.attributes, chosen.borders, chosen.starts))
+        passed = np.repeat(next_step[splitting] + 1, chosen.children)
+        nodes = np.arange(len(tree), len(stages[-1]))
+
+
+def _next_steps(tree: Tree, nodes: Integers, passed: Integers, steps: Sequence[Specialization]) -> Integers:
+    """Give for each node the first step, of those not passed on its path, that specializes a value of it."""
+    boxes = tree.boxes_of(nodes)
+    found = np.full(len(nodes), len(steps))
+    for number, step in reversed(list(enumerate(steps))):
+        concerns = (boxes[:, step.attribute] == (step.borders[0], step.borders[-1])).all(axis=1)
+        found[concerns & (passed <= number)] = number
+    return found

@@ -1,0 +1,141 @@
+"""Disjoint boxes of leaf codes that cover the domain: the places where people are counted.
+
+A `Grid` is the cross product of one cut per attribute, which is what single-dimensional generalization grows. It keeps
+the cuts, not the boxes, so that millions of regions cost nothing until they are counted. Disjoint and covering by
+construction: a privacy proof leans on that.
+
+Groups of values that are no neighbours become ranges when the leaves are put in another order, group after group. A
+grid may do so for each attribute; its ranges are then of places in that order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.arrays import Codes, Integers, integers
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cross product of cuts; a cut is the increasing borders `0 = b0 < b1 < ... < bk = leaves` of its parts.
+
+    >>> jobs_by_age = Grid.whole((4, 47)).refine(0, (2,)).refine(1, (22,))
+    >>> jobs_by_age.parts, jobs_by_age.regions
+    ((2, 2), 4)
+    >>> jobs_by_age.boxes(1, 3).tolist()
+    [[[0, 2], [22, 47]], [[2, 4], [0, 22]]]
+    """
+
+    cuts: tuple[tuple[int, ...], ...]
+    orders: tuple[tuple[int, ...] | None, ...] = ()
+    """the leaves of each attribute in the order of which its cut has ranges; None, or nothing at all: as they are"""
+
+    def __post_init__(self) -> None:
+        """Refuse cuts that would not be disjoint and covering; keep plain integers, which neither wrap nor change."""
+        object.__setattr__(self, "cuts", tuple(map(integers, self.cuts)))
+        object.__setattr__(self, "orders", tuple(None if order is None else integers(order) for order in self.orders))
+        for cut in self.cuts:
+            if len(cut) < 2 or cut[0] != 0 or any(left >= right for left, right in itertools.pairwise(cut)):
+                raise ValueError("a cut must be increasing borders from 0 to the number of leaves")
+        if self.orders and len(self.orders) != len(self.cuts):
+            raise ValueError("there must be an order, or None, for each attribute")
+        for order, leaves in zip(self.orders, self.shape, strict=False):
+            if order is not None and sorted(order) != list(range(leaves)):
+                raise ValueError("an order must name every leaf once")
+        if all(order is None for order in self.orders):
+            object.__setattr__(self, "orders", ())
+
+    @classmethod
+    def whole(cls, shape: Sequence[int]) -> Grid:
+        """One region that holds everything."""
+        return cls(tuple((0, leaves) for leaves in shape))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of leaves of each attribute."""
+        return tuple(cut[-1] for cut in self.cuts)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The number of parts of each attribute."""
+        return tuple(len(cut) - 1 for cut in self.cuts)
+
+    @property
+    def regions(self) -> int:
+        """The number of regions."""
+        return math.prod(self.parts)
+
+    @cached_property
+    def split_attributes(self) -> tuple[int, ...]:
+        """The attributes that have more than one part, which alone tell regions apart."""
+        return tuple(attribute for attribute, parts in enumerate(self.parts) if parts > 1)
+
+    @property
+    def unresolved(self) -> tuple[int, ...]:
+        """The attributes whose parts are not all single leaves."""
+        return tuple(
+            index for index, (parts, leaves) in enumerate(zip(self.parts, self.shape, strict=True)) if parts < leaves
+        )
+
+    def refine(self, attribute: int, borders: Sequence[int]) -> Grid:
+        """Add borders to one attribute's cut."""
+        cut = tuple(sorted({*self.cuts[attribute], *borders}))
+        if cut[-1] != self.cuts[attribute][-1]:
+            raise ValueError("borders must lie inside the attribute's leaves")
+        return Grid((*self.cuts[:attribute], cut, *self.cuts[attribute + 1 :]), self.orders)
+
+    @classmethod
+    def of_groups(cls, groups: Sequence[Sequence[Sequence[int]]]) -> Grid:
+        """Make parts of groups of leaves, for each attribute.
+
+        >>> Grid.of_groups([[[0, 1], [2]], [[0, 2], [1, 3]]])
+        Grid(cuts=((0, 2, 3), (0, 2, 4)), orders=(None, (0, 2, 1, 3)))
+        """
+        flat = [tuple(itertools.chain.from_iterable(parts)) for parts in groups]
+        cuts = tuple((0, *itertools.accumulate(map(len, parts))) for parts in groups)
+        return cls(cuts, tuple(None if order == tuple(sorted(order)) else order for order in flat))
+
+    def order_of(self, attribute: int) -> Integers:
+        """Give the leaves of an attribute in the order of which its cut has ranges."""
+        order = self.orders[attribute] if self.orders else None
+        return np.arange(self.shape[attribute]) if order is None else np.asarray(order, np.int64)
+
+    def part_of(self, attribute: int) -> Integers:
+        """Give for each leaf of an attribute the part that holds it."""
+        cut = self.cuts[attribute]
+        parts = np.empty(cut[-1], np.int64)
+        parts[self.order_of(attribute)] = np.repeat(np.arange(len(cut) - 1), np.diff(cut))
+        return parts
+
+    def locate(self, columns: Sequence[Codes], rows: int) -> Integers:
+        """Give each row's region: the parts of its codes read as the digits of one number.
+
+        Without attributes there are no columns to tell how many rows lie in the only region.
+        """
+        region = np.zeros(rows, np.int64)
+        for attribute in self.split_attributes:
+            region *= self.parts[attribute]
+            region += self.part_of(attribute)[columns[attribute]]
+        return region
+
+    def parts_at(self, attribute: int, regions: Integers) -> Integers:
+        """Give the part of an attribute that each of these regions has: one digit of its number."""
+        return regions // math.prod(self.parts[attribute + 1 :]) % self.parts[attribute]
+
+    def boxes(self, start: int, stop: int) -> Integers:
+        """Give for regions `start` to `stop` their ranges: regions x attributes x 2."""
+        return self.boxes_of(np.arange(start, stop))
+
+    def boxes_of(self, regions: Integers) -> Integers:
+        """Give the ranges of some regions."""
+        boxes = np.empty((len(regions), len(self.cuts), 2), np.int64)
+        for attribute, cut in enumerate(self.cuts):
+            borders, part = np.asarray(cut), self.parts_at(attribute, regions)
+            boxes[:, attribute, 0], boxes[:, attribute, 1] = borders[part], borders[part + 1]
+        return boxes

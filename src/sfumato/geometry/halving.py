@@ -1,0 +1,134 @@
+"""Nodes of a tree by depth, siblings side by side: how sums run up and shares run down.
+
+Halving an attribute's leaves level by level, down to single ones: which parts there are, and how they nest.
+
+Public geometry for one-way margins: methods measure whole levels of it, releases estimate along it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Integers
+
+Real = TypeVar("Real", np.float32, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The nodes at one depth below the root, siblings side by side."""
+
+    nodes: Integers
+    starts: Integers
+    """Where each family begins among the nodes."""
+    family: Integers
+    """The family of each node."""
+    heads: Integers
+    """The parent of each family."""
+
+    @classmethod
+    def of(cls, nodes: Integers, parents: Integers) -> Level:
+        """Find the families of nodes that come parent by parent."""
+        first = np.diff(parents[nodes], prepend=-1) != 0
+        starts = np.flatnonzero(first)
+        return cls(nodes, starts, np.cumsum(first) - 1, parents[nodes[starts]])
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """How many children each family has."""
+        return np.diff(self.starts, append=len(self.nodes))
+
+    @cached_property
+    def widest(self) -> int:
+        """The most children of a family."""
+        return int(self.sizes.max())
+
+    def sums(self, children: NDArray[Real]) -> NDArray[Real]:
+        """Sum rows by family: all first children, plus all second ones, and so on, which is faster if none is wide."""
+        if self.widest == 2 and len(self.nodes) == 2 * len(self.starts):
+            return children[::2] + children[1::2]
+        if self.widest**2 > len(self.nodes):
+            return np.add.reduceat(children, self.starts)
+        sums = children.take(self.starts, axis=0)
+        for rank in range(1, self.widest):
+            larger = np.flatnonzero(self.sizes > rank)
+            sums[larger] += children.take(self.starts[larger] + rank, axis=0)
+        return sums
+
+    def of_family(self, heads: NDArray[Real]) -> NDArray[Real]:
+        """Give every node its family's row."""
+        return heads.take(self.family, axis=0)
+
+
+def levels_of(parents: Integers) -> tuple[Level, ...]:
+    """Group the nodes below the root by depth, then by parent.
+
+    A node's depth is found by doubling: it is the way to its 2^i-th ancestor plus that ancestor's own way of 2^i.
+
+    >>> [level.nodes.tolist() for level in levels_of(np.array([-1, 0, 1, 0, 1]))]
+    [[1, 3], [2, 4]]
+    """
+    if parents.ndim != 1 or not len(parents) or parents[0] != -1:
+        raise ValueError("the first node must be the root, with parent -1")
+    if (parents[1:] < 0).any() or (parents[1:] >= np.arange(1, len(parents))).any():
+        raise ValueError("every parent must precede its children")
+    ancestors, depths = np.maximum(parents, 0), (parents >= 0).astype(np.int64)
+    while ancestors.any():
+        depths, ancestors = depths + depths[ancestors], ancestors[ancestors]
+    order = np.lexsort((parents, depths))
+    return tuple(Level.of(nodes, parents) for nodes in np.split(order, np.cumsum(np.bincount(depths))[:-1])[1:])
+
+
+def height(leaves: int) -> int:
+    """Give the depth at which all parts are single leaves; at depth 0 there is one part.
+
+    >>> [height(leaves) for leaves in (1, 2, 4, 5)]
+    [0, 1, 2, 3]
+    """
+    return (leaves - 1).bit_length()
+
+
+def parts(leaves: int, depth: int) -> int:
+    """Count the parts at a depth: twice as many as above, but no more than leaves."""
+    return min(1 << depth, leaves)
+
+
+def borders(leaves: int, depth: int) -> Integers:
+    """Give where the parts at a depth begin, and the end.
+
+    Border i of 2^depth is i leaves / 2^depth, rounded down, which is border 2 i of the next depth: so levels nest, and
+    the parts of a level differ by one leaf at most. Where parts are fewer than 2^depth, borders coincide.
+
+    >>> [borders(5, depth).tolist() for depth in (1, 2, 3)]
+    [[0, 2, 5], [0, 1, 2, 3, 5], [0, 1, 2, 3, 4, 5]]
+    """
+    if parts(leaves, depth) == leaves:
+        return np.arange(leaves + 1)
+    return (np.arange((1 << depth) + 1) * leaves) >> depth
+
+
+def families(leaves: int) -> tuple[Level, ...]:
+    """Give the tree of all parts, level by level below the root; nodes are numbered in that order, the root is 0.
+
+    A part of two leaves or more has two children; a single leaf above the last level has itself.
+
+    >>> [level.nodes.tolist() for level in families(3)], families(3)[-1].heads.tolist()
+    ([[1, 2], [3, 4, 5]], [1, 2])
+    """
+    return tuple(_level(leaves, depth) for depth in range(1, height(leaves) + 1))
+
+
+def _level(leaves: int, depth: int) -> Level:
+    above, here = parts(leaves, depth - 1), parts(leaves, depth)
+    starts = np.searchsorted(borders(leaves, depth), borders(leaves, depth - 1))
+    return Level(
+        (1 << depth) - 1 + np.arange(here),
+        starts[:-1],
+        np.repeat(np.arange(above), np.diff(starts)),
+        (1 << (depth - 1)) - 1 + np.arange(above),
+    )

@@ -1,0 +1,334 @@
+"""From a split box to the child that holds a code: one look into a table, or one search where that would be too long.
+
+Apart from the tree because it is about finding, not about what a tree is.
+
+Boxes within boxes: the regions that multidimensional generalization grows, each split in its own way.
+
+A `Tree` keeps every box that was ever split, because counts bought on the way up still inform the leaves. Nodes are
+numbered as they appear, so a node keeps its number when others are split, and whoever knows where the rows were one
+level ago needs a single step. The leaves are disjoint and cover the domain by construction: a privacy proof leans on
+that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import NONE, Codes, Integers, integers, read_only
+from sfumato.geometry.grid import Grid
+
+LONGEST_ROW = 1 << 22
+"""Up to so many leaves of split nodes, the child that holds each is kept ready."""
+
+Nodes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Children:
+    """Children by parent and leaf. Those of one family are side by side and fill their parent along one attribute.
+
+    So all of them, in their order, are a row of ranges: those of one parent shifted to begin where those of the parent
+    before end. A short row is kept leaf by leaf; in a long one a place is searched for.
+    """
+
+    first: int
+    """the number of the first child; the others follow"""
+    shifts: Integers
+    """for each node, where its children begin in the row, less the first leaf that they hold"""
+    ends: Integers
+    """where each child's range ends in the row"""
+    by_leaf: Nodes | None
+
+    @classmethod
+    def of(cls, parents: Nodes, lows: Nodes, highs: Nodes, first: int) -> Children:
+        """Lay out the nodes from a number on."""
+        families, starts, widths = parents[first:], lows[first:], (highs - lows)[first:].astype(np.int64)
+        ends = np.cumsum(widths)
+        opens = np.flatnonzero(np.diff(families, prepend=-1))
+        shifts = np.zeros(len(parents), np.int64)
+        shifts[families[opens]] = (ends - widths)[opens] - starts[opens]
+        if len(ends) and ends[-1] > LONGEST_ROW:
+            return cls(first, shifts, ends, None)
+        return cls(first, shifts, ends, np.repeat(np.arange(first, len(parents), dtype=np.int32), widths))
+
+    def find(self, parents: Nodes, codes: NDArray[np.unsignedinteger]) -> Nodes:
+        """Give the child of each parent that holds each code."""
+        places = self.shifts.take(parents) + codes
+        if self.by_leaf is not None:
+            return self.by_leaf.take(places)
+        return (np.searchsorted(self.ends, places, side="right") + self.first).astype(np.int32)
+
+
+Given = NDArray[Any]
+
+ROOT = 0
+BLOCK = 1 << 16
+"""Rows that are moved at a time: their codes stay in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A moment in the growth of a tree: how many nodes there were, and the moment before."""
+
+    nodes: int
+    before: Stage | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Nodes in the order of their appearance: the root, then children of one family side by side, after their parent.
+
+    >>> tree = Tree.whole((4, 47)).refine([0], [1], [0, 22, 47], [0, 3]).refine([2], [0], [0, 2, 4], [0, 3])
+    >>> tree.leaves.tolist(), tree.regions
+    ([1, 3, 4], 3)
+    >>> tree.boxes[4].tolist()
+    [[2, 4], [22, 47]]
+    """
+
+    shape: tuple[int, ...]
+    parents: Nodes
+    """each node's parent; NONE for the root"""
+    attributes: Nodes
+    """the attribute along which a node was cut out of its parent; NONE for the root"""
+    lows: Nodes
+    highs: Nodes
+    """the range of that attribute which it got"""
+    newest: Nodes = field(init=False, repr=False)
+    """the boxes of the last nodes, kept by `refine` because growth asks for them next"""
+    stage: Stage = field(init=False, repr=False)
+    """which moment of its growth this is; only `refine` makes a tree that has another's stage behind it"""
+
+    def __post_init__(self) -> None:
+        """Refuse nodes that are not children side by side that fill their parents, and keep those as they are now.
+
+        A tree that was not refined from another has no past.
+        """
+        given = (self.parents, self.attributes, self.lows, self.highs)
+        object.__setattr__(self, "shape", integers(self.shape))
+        kept = [np.array(one, np.int32) for one in given]
+        self._keep(kept, np.empty((0, len(self.shape), 2), np.int32))
+        fits = all(np.array_equal(one, other) for one, other in zip(given, kept, strict=True))
+        if not (fits and self._is_one_table() and self._families_fill_their_parents()):
+            raise ValueError("the children of every node must follow one another and fill it along one attribute")
+        object.__setattr__(self, "stage", Stage(len(self)))
+
+    def _keep(self, nodes: Sequence[Nodes], newest: Nodes) -> None:
+        """Take arrays that were just made, for nobody to change: privacy leans on them."""
+        names = ("parents", "attributes", "lows", "highs", "newest")
+        for name, array in zip(names, (*nodes, newest), strict=True):
+            object.__setattr__(self, name, read_only(array))
+
+    def order_of(self, attribute: int) -> Integers:
+        """Give the leaves of an attribute in the order of which boxes have ranges: as they are."""
+        return np.arange(self.shape[attribute])
+
+    @classmethod
+    def whole(cls, shape: Sequence[int]) -> Tree:
+        """One region that holds everything."""
+        none = np.array([NONE], np.int32)
+        return cls(tuple(shape), none, none, none, none)
+
+    @classmethod
+    def of_nodes(cls, shape: Sequence[int], parents: Given, attributes: Given, ranges: Given) -> Tree:
+        """Build a tree from its nodes and the ranges that they got."""
+        lows, highs = ranges.T
+        return cls(tuple(shape), parents, attributes, lows, highs)
+
+    def __len__(self) -> int:
+        """Count the nodes."""
+        return len(self.parents)
+
+    @cached_property
+    def leaves(self) -> Integers:
+        """The nodes without children: the regions, in their order."""
+        return read_only(np.flatnonzero(self.split_by == NONE))
+
+    @property
+    def regions(self) -> int:
+        """The number of regions."""
+        return len(self.leaves)
+
+    @cached_property
+    def split_attributes(self) -> tuple[int, ...]:
+        """The attributes along which something was split."""
+        return tuple(np.unique(self.attributes[1:]).tolist())
+
+    @cached_property
+    def split_by(self) -> NDArray[np.int16]:
+        """The attribute that each node's children divide; NONE for a leaf."""
+        split_by = np.full(len(self), NONE, np.int16)
+        split_by[self.parents[1:]] = self.attributes[1:]
+        return read_only(split_by)
+
+    @cached_property
+    def depths(self) -> Integers:
+        """How many specializations lead to each node."""
+        depths, above = np.zeros(len(self), np.int64), self.parents
+        while (above != NONE).any():
+            depths += above != NONE
+            above = np.where(above == NONE, NONE, self.parents[above])
+        return read_only(depths)
+
+    @cached_property
+    def boxes(self) -> NDArray[np.int32]:
+        """The ranges of every node: nodes x attributes x 2."""
+        boxes = np.empty((len(self), len(self.shape), 2), np.int32)
+        boxes[ROOT, :, 0], boxes[ROOT, :, 1] = 0, self.shape
+        order = np.argsort(self.depths, kind="stable")
+        for nodes in np.split(order, np.searchsorted(self.depths[order], np.arange(1, self.depths.max() + 1)))[1:]:
+            boxes[nodes] = boxes[self.parents[nodes]]
+            boxes[nodes, self.attributes[nodes], 0] = self.lows[nodes]
+            boxes[nodes, self.attributes[nodes], 1] = self.highs[nodes]
+        return read_only(boxes)
+
+    def boxes_of(self, nodes: Integers) -> NDArray[np.int32]:
+        """Give the ranges of some nodes: those of the path to each, the later inside the earlier."""
+        older = len(self) - len(self.newest)
+        if (nodes >= older).all():
+            return np.asarray(self.newest[nodes - older])
+        boxes = np.empty((len(nodes), len(self.shape), 2), np.int32)
+        boxes[:, :, 0], boxes[:, :, 1] = 0, self.shape
+        rows, above = np.arange(len(nodes)), np.asarray(nodes)
+        while len(rows := rows[above != ROOT]):
+            above = above[above != ROOT]
+            along = self.attributes[above]
+            boxes[rows, along, 0] = np.maximum(boxes[rows, along, 0], self.lows[above])
+            boxes[rows, along, 1] = np.minimum(boxes[rows, along, 1], self.highs[above])
+            above = self.parents[above]
+        return boxes
+
+    def refines(self, stage: Stage) -> bool:
+        """Tell whether this tree was, or has grown from, that moment."""
+        moment: Stage | None = self.stage
+        while moment is not None and moment is not stage:
+            moment = moment.before
+        return moment is not None
+
+    def stages_since(self, stage: Stage) -> list[Stage]:
+        """Give the moments after that one, the latest first."""
+        stages, moment = [], self.stage
+        while moment is not stage and moment.before is not None:
+            stages.append(moment)
+            moment = moment.before
+        return stages
+
+    def refine(
+        self,
+        nodes: Sequence[int] | Integers,
+        attributes: Sequence[int] | Integers,
+        borders: Sequence[int] | Integers,
+        starts: Sequence[int] | Integers,
+    ) -> Tree:
+        """Split leaves, in increasing order: leaf i along `attributes[i]` at `borders[starts[i]:starts[i + 1]]`, outer
+        borders included.
+        """
+        split, along = np.asarray(nodes, np.int64), np.asarray(attributes, np.int64)
+        marks, first = np.asarray(borders, np.int64), np.asarray(starts, np.int64)
+        one_each = split.ndim == marks.ndim == 1 and split.shape == along.shape
+        if not (one_each and _runs_through(first, len(split), len(marks))):
+            raise ValueError("leaves must be split each along one attribute, by its own borders")
+        children = np.diff(first) - 1
+        lows, highs = np.delete(marks, first[1:] - 1), np.delete(marks, first[:-1])
+        outer = np.stack([marks[first[:-1]], marks[first[1:] - 1]], axis=1)
+        if not (
+            (np.diff(split) > 0).all()
+            and np.isin(split, self.leaves).all()
+            and (children >= 2).all()
+            and (lows < highs).all()
+            and ((along >= 0) & (along < len(self.shape))).all()
+            and np.array_equal(outer, (boxes := self.boxes_of(split))[np.arange(len(split)), along])
+        ):
+            raise ValueError("leaves must be split in increasing order, at borders that fill their ranges")
+        new = (np.repeat(split, children), np.repeat(along, children), lows, highs)
+        old = (self.parents, self.attributes, self.lows, self.highs)
+        grown = [np.concatenate((one, more.astype(np.int32))) for one, more in zip(old, new, strict=True)]
+        newest = np.repeat(boxes, children, axis=0)
+        newest[np.arange(len(newest)), new[1]] = np.stack(new[2:], axis=1)
+        return self._grown(grown, newest)
+
+    def _grown(self, nodes: Sequence[Nodes], newest: Nodes) -> Tree:
+        """Give the next moment of this tree, without the check of all its nodes that `refine` spares it."""
+        finer = object.__new__(Tree)
+        object.__setattr__(finer, "shape", self.shape)
+        finer._keep(nodes, newest)
+        object.__setattr__(finer, "stage", Stage(len(finer), self.stage))
+        return finer
+
+    def descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int = 1) -> bool:
+        """Move rows that stand on a split node to the child that holds them, in place; tell whether any did.
+
+        Rows stand on nodes whose children have numbers from `known` on.
+        """
+        moved = False
+        for start in range(0, len(nodes), BLOCK):
+            rows = slice(start, start + BLOCK)
+            moved |= self._descend([column[rows] for column in columns], nodes[rows], known)
+        return moved
+
+    def _descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int) -> bool:
+        """Move the rows of one block: read the code that decides about each, then look its child up."""
+        along = self.split_by.take(nodes)
+        rows = np.flatnonzero(along != NONE)
+        if not len(rows):
+            return False
+        stood, along = nodes.take(rows), along.take(rows)
+        codes = np.stack(columns).ravel().take(along * np.int64(len(nodes)) + rows)
+        nodes[rows] = self._children(known).find(stood, codes)
+        return True
+
+    def locate(self, columns: Sequence[Codes], rows: int) -> NDArray[np.int32]:
+        """Give the leaf that holds each row; without attributes no column tells how many there are."""
+        nodes = np.zeros(rows, np.int32)
+        while self.descend(columns, nodes):
+            pass
+        return nodes
+
+    def _children(self, known: int) -> Children:
+        """Give the nodes from a number on in an order in which a child is found by its parent and a code."""
+        found = self._children_since.get(known)
+        if found is None:
+            found = self._children_since[known] = Children.of(self.parents, self.lows, self.highs, known)
+        return found
+
+    @cached_property
+    def _children_since(self) -> dict[int, Children]:
+        return {}
+
+    def _is_one_table(self) -> bool:
+        """Check that there is a node, and that every array has one number for each."""
+        shapes = {one.shape for one in (self.parents, self.attributes, self.lows, self.highs)}
+        return len(shapes) == 1 and self.parents.ndim == 1 and len(self.parents) > 0
+
+    def _families_fill_their_parents(self) -> bool:
+        """Check what `refine` keeps by construction."""
+        parents, children = self.parents[1:], np.arange(1, len(self))
+        if not (((parents >= 0) & (parents < children)).all() and self.parents[0] == NONE):
+            return False
+        if not ((self.attributes[1:] >= 0) & (self.attributes[1:] < len(self.shape))).all():
+            return False
+        first = np.diff(parents, prepend=NONE) != 0
+        last = np.roll(first, -1)
+        follows = (self.attributes[1:] == self.attributes[:-1]) & (self.lows[1:] == self.highs[:-1])
+        outer = self.boxes[parents, self.attributes[1:]]
+        return bool(
+            len(np.unique(parents[first])) == first.sum()
+            and not (first & last).any()
+            and (first | follows).all()
+            and (self.lows[1:] < self.highs[1:]).all()
+            and (self.lows[1:][first] == outer[first, 0]).all()
+            and (self.highs[1:][last] == outer[last, 1]).all()
+        )
+
+
+def _runs_through(starts: Integers, runs: int, end: int) -> bool:
+    """Tell whether so many runs follow one another from 0 to an end."""
+    return starts.shape == (runs + 1,) and bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) > 0).all())
+
+
+Partition = Grid | Tree

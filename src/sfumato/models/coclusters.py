@@ -1,0 +1,211 @@
+"""What noisy counts of single cells add to what is known of their groups.
+
+A group's people are spread over its cells by a guess, x_c people expected in cell c. A cell's own noisy count is far
+less certain than its group's, yet says something: together they give the posterior mean of the cell's count.
+Post-processing of released numbers.
+
+Groups of a grid that were counted twice: as groups, and cell by cell in a histogram of the whole domain.
+
+Both are unbiased, so a group's people are their mean by inverse variance. A cell's people are what its group and the
+margins expect there, corrected by its own count as far as that is more than noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import Floats, Integers
+from sfumato.models.estimates import DECIMALS, GridEstimates
+from sfumato.models.margins import Spread
+from sfumato.models.projection import Nonnegative, nearest, refuse_unknown, whole
+from sfumato.models.regions import cells_of_grid, over_leaves
+from sfumato.modl.criterion import log_gamma
+from sfumato.modl.grid import sum_parts
+from sfumato.privacy.measurements import Noisy, variance_of
+
+LEAST_EXPECTED = 1e-6
+"""Fewer people than this are expected nowhere: no cell is ruled out before it is looked at."""
+SHAPES = (0.02, 100.0)
+"""How far cells may depart from what is expected of them, as shapes of gamma distributions: wild, and hardly."""
+EXPECTED_NODES = 64
+COUNT_NODES = 192
+"""The posterior is worked out for so many expectations and noisy counts; those between are interpolated."""
+REACH = 32
+"""Noise beyond so many times its scale has a probability below 1e-13."""
+SMALL = 128
+"""Counts below this are tried one by one."""
+GROWTH = 1.02
+"""Larger ones in such steps: the narrowest prior, of shape 100, is five times as wide."""
+STEPS_PER_SCALE = 16
+"""Around a noisy count, in so many steps for each time the noise's scale."""
+ROUNDS = 8
+
+
+def refined(noisy: Integers, rate: Fraction, expected: Floats) -> Floats:
+    """Give the posterior mean of each cell's count, from its noisy count at a rate and what its group expects of it."""
+    guess = np.maximum(expected, LEAST_EXPECTED)
+    table = Posterior.of(dispersion(noisy, rate, guess), float(rate), guess, noisy)
+    return table.at(noisy, guess)
+
+
+def dispersion(noisy: Integers, rate: Fraction, expected: Floats) -> float:
+    """Estimate the shape a of the gamma distribution, of mean 1, by which cells depart from what is expected of them.
+
+    Given x, a count is Poisson of mean x g with g from gamma(a), so it has variance x + x^2 / a; the noise adds v.
+    So 1 / a is the mean of ((y - x)^2 - v - x) / x^2, weighted by the inverse of its variance, which is
+    about 2 ((v + x + x^2 / a) / x^2)^2; a few rounds settle the a in it.
+    """
+    noise = variance_of(rate)
+    beyond = (noisy - expected) ** 2 - noise - expected
+    squared = expected**2
+    inverse = 1.0
+    for _ in range(ROUNDS):
+        weights = (squared / (noise + expected + inverse * squared)) ** 2
+        found = float((weights * beyond / squared).sum() / weights.sum())
+        inverse = min(max(found, 1 / SHAPES[1]), 1 / SHAPES[0])
+    return 1 / inverse
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Posterior means of counts on a grid of expectations and noisy counts."""
+
+    expected: Floats
+    """increasing logarithms of expectations"""
+    counts: Floats
+    """increasing noisy counts from 0 on: below, the noise decides nothing, since it has the shape of exp(-rate k)"""
+    means: Floats
+    """expectations x counts: what to add to the noisy count"""
+
+    @classmethod
+    def of(cls, shape: float, rate: float, expected: Floats, noisy: Integers) -> Posterior:
+        """Work out the table for what occurs."""
+        logs = np.linspace(np.log(expected.min()), np.log(expected.max()) + 1e-9, EXPECTED_NODES)
+        highest = max(float(noisy.max()), 1.0)
+        counts = np.unique(np.concatenate([[0.0], np.geomspace(1.0, highest, COUNT_NODES).round()]))
+        means = np.stack([_means(shape, rate, np.exp(logs), count) for count in counts], axis=1)
+        return cls(logs, counts, means - counts)
+
+    def at(self, noisy: Integers, expected: Floats) -> Floats:
+        """Give the means of cells, interpolated between the nodes."""
+        counts = np.maximum(noisy, 0).astype(np.float64)
+        row, above = _between(self.expected, np.log(expected))
+        column, right = _between(self.counts, counts)
+        low = self.means[row, column] * (1 - right) + self.means[row, column + 1] * right
+        high = self.means[row + 1, column] * (1 - right) + self.means[row + 1, column + 1] * right
+        return np.maximum(counts + low * (1 - above) + high * above, 0.0)
+
+
+def _between(nodes: Floats, at: Floats) -> tuple[Integers, Floats]:
+    """Find the node before each place, and how far it is to the next."""
+    before = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, len(nodes) - 2)
+    return before, np.clip((at - nodes[before]) / (nodes[before + 1] - nodes[before]), 0.0, 1.0)
+
+
+def _means(shape: float, rate: float, expected: Floats, count: float) -> Floats:
+    """Give the posterior means for one noisy count: counts k weighted by the prior, which is negative binomial (a
+    Poisson of a gamma), proportional to Gamma(k + a) / k! (x / (a + x))^k, and by the noise exp(-rate |count - k|).
+    """
+    most = float(expected.max())
+    tried = _tried(count, REACH / rate, most + 8 * np.sqrt(most + most**2 / shape))
+    ways = log_gamma(tried + shape + 1) - np.log(tried + shape) - log_gamma(tried + 1)
+    prior = ways + tried * np.log(expected / (shape + expected))[:, None]
+    logs = prior - rate * np.abs(tried - count)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * np.gradient(tried)
+    return np.asarray(weights @ tried / weights.sum(axis=1))
+
+
+def _tried(count: float, noise: float, prior: float) -> Floats:
+    """Give increasing counts that tell prior and noise: dense where either bends, and as far as both reach."""
+    near = count + np.linspace(-noise, noise, 2 * REACH * STEPS_PER_SCALE + 1)
+    steps = np.log((count + noise + prior) / SMALL) / np.log(GROWTH)
+    far = SMALL * GROWTH ** np.arange(max(steps, 0.0) + 1)
+    return np.unique(np.concatenate([np.arange(SMALL), far.round(), near[near >= SMALL].round()]))
+
+
+@dataclass(frozen=True, eq=False)
+class CoclusterEstimates(GridEstimates):
+    """The parts of a grid, by their own counts and by those of their cells."""
+
+    histogram: Noisy
+    """cells x classes, in the order of the domain's leaf codes"""
+
+    def __post_init__(self) -> None:
+        """Refuse a histogram of another domain."""
+        if self.histogram.counts.shape != (math.prod(self.grid.shape), self.counts.counts.shape[1]):
+            raise ValueError("the histogram must have a count for every cell and class")
+
+    @cached_property
+    def values(self) -> Floats:
+        """The mean of both counts, by inverse variance: m cells err m times as much as one."""
+        say = self.variances / self.counts.variances
+        return np.asarray(say[:, None] * self.counts.counts + (1 - say)[:, None] * self._sums)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variances of these means."""
+        return np.asarray(1 / (1 / self.counts.variances + 1 / (self._cells * self.histogram.variances[0])))
+
+    @cached_property
+    def _sums(self) -> Integers:
+        """The histogram's counts summed by region: regions x classes."""
+        table = self.histogram.counts.reshape(*self.grid.shape, -1)
+        for axis in range(len(self.grid.shape)):
+            table = sum_parts(table, axis, self.grid.part_of(axis))
+        return table.reshape(self.grid.regions, -1)
+
+    @cached_property
+    def _cells(self) -> Floats:
+        """The number of cells of each region."""
+        cells = np.ones(1)
+        for cut in self.grid.cuts:
+            cells = np.multiply.outer(cells, np.diff(cut)).ravel()
+        return cells
+
+    @property
+    def total(self) -> int:
+        """The estimated number of people."""
+        return round(float(self.values.sum()))
+
+    @property
+    def shown(self) -> NDArray[Any]:
+        """The estimates, rounded."""
+        return np.asarray(np.round(self.values, DECIMALS))
+
+    def people(self, how: Nonnegative) -> Integers:
+        """Give the numbers nearest to the estimates, given their variances, that sum to the total; or clamp them."""
+        refuse_unknown(how)
+        if how == "clamp":
+            return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
+        everyone, total = np.zeros(self.values.size, np.int64), np.array([max(self.total, 0)])
+        variances = np.repeat(self.variances, self.values.shape[1])
+        wanted = nearest(self.values.ravel(), variances, everyone, total)
+        return whole(wanted, everyone, total).reshape(self.values.shape)
+
+    def majorities(self) -> NDArray[np.int64]:
+        """Give the class of the largest estimate, the first of equals."""
+        return np.asarray(np.argmax(self.values, axis=1))
+
+    def cell_people(self, spreads: Sequence[Spread], how: Nonnegative) -> Floats:
+        """Give the people expected in every cell, by class, so that groups keep theirs: shape of the domain x classes.
+
+        The spreads are in the order of leaf codes.
+        """
+        people = self.people(how)
+        (rate,) = self.histogram.rates
+        guess = cells_of_grid(self.grid, people, dict(enumerate(spreads)))
+        cells = refined(self.histogram.counts.reshape(guess.shape), rate, guess)
+        sums = cells
+        for axis in range(len(self.grid.shape)):
+            sums = sum_parts(sums, axis, self.grid.part_of(axis))
+        wanted = people.reshape(sums.shape)
+        factors = np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0)
+        return cells * over_leaves(self.grid, factors, range(len(self.grid.shape)))

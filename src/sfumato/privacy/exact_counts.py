@@ -1,0 +1,100 @@
+"""Which combinations of values occur in a table, and how often: where generalizing records one by one begins.
+
+No meter can ask for it: that a combination is listed tells that someone has it.
+
+The other door: exact counts, for methods that are not differentially private and say so.
+
+Not a meter with the noise turned off but a type of its own, so that a differentially private method cannot be handed
+it by mistake. It notes in the ledger that no epsilon bounds what follows, and why, **before** it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sfumato.arrays import Integers
+from sfumato.errors import PrivacyError
+from sfumato.geometry.grid import Grid
+from sfumato.privacy.budget import NonPrivate
+from sfumato.privacy.tally import BLAME, CountEngine, Counts, Domain, Tally
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """Every combination of parts and class that someone has, once."""
+
+    parts: tuple[Integers, ...]
+    """by attribute, the part of its cut that each combination has"""
+    classes: Integers
+    counts: Integers
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "Combinations(...)"
+
+
+class ListingEngine(CountEngine, Protocol):
+    """An engine that can also list what occurs."""
+
+    def combinations(self, grid: Grid, classes: int) -> Combinations:
+        """List the regions of a grid that hold someone, by class, in one pass."""
+
+
+class Notebook(Protocol):
+    """Where looks are noted: when `note` returns, the line is durable."""
+
+    def note(self, line: NonPrivate) -> None:
+        """Write a line, or refuse."""
+
+
+class ExactCounts:
+    """Answers tallies exactly, and lists what occurs. Questions are asked in public terms here, too: of rows, only how
+    often each combination of values occurs can be asked.
+    """
+
+    def __init__(
+        self,
+        engine: ListingEngine,
+        notebook: Notebook,
+        domain: Domain,
+        reason: str,
+        watch: Callable[[str], None] | None = None,
+    ) -> None:
+        """Stand between a method and an engine on a table of this domain; `watch` hears of each look."""
+        self._engine = engine
+        self._notebook = notebook
+        self._domain = domain
+        self._reason = reason
+        self._watch = watch
+        self._lines: list[NonPrivate] = []
+
+    @property
+    def lines(self) -> tuple[NonPrivate, ...]:
+        """What was noted so far."""
+        return tuple(self._lines)
+
+    def tally(self, tally: Tally, label: str) -> Counts:
+        """Count everything that the tally asks for."""
+        self._note(tally.domain, label)
+        return self._engine.tally(tally)
+
+    def combinations(self, grid: Grid, classes: int, label: str) -> Combinations:
+        """List the regions of a grid that hold someone, by class."""
+        self._note(Domain(grid.shape, classes), label)
+        return self._engine.combinations(grid, classes)
+
+    def _note(self, domain: Domain, label: str) -> None:
+        """Write down a look that is about to be made.
+
+        Looks of one label are one line: infinity twice is no more than once, so a line tells what was looked for.
+        """
+        if domain != self._domain:
+            raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
+        line = NonPrivate(label, self._reason)
+        if line not in self._lines:
+            self._notebook.note(line)
+            self._lines.append(line)
+        if self._watch:
+            self._watch(label)

@@ -1,0 +1,229 @@
+"""The only door to the data: a method asks, the meter writes the debit, then looks, then answers with noise.
+
+There is one number: the epsilon that a place is charged is the epsilon that scales its noise; the debit is by how much
+a round raises the most that any record was charged. True counts and scores stay inside, also when something fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+
+from sfumato.arrays import Integers, frozen
+from sfumato.errors import BudgetError, CountError, PrivacyError, guarded
+from sfumato.geometry.candidates import Ways
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
+from sfumato.privacy.charges import Charges
+from sfumato.privacy.choices import Choices, score_choices
+from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
+from sfumato.privacy.scores import SCORES, Score, Selection, sides
+from sfumato.privacy.tally import BLAME, Cells, CountEngine, Counts, Domain, Tally
+
+Spend = Fraction | Integers
+"""What a round costs: one epsilon for all that are asked, or so many grains for each place (or group) of a tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """What a round will cost: the charges after it, and what each place pays, as multiples of a unit."""
+
+    charges: Charges
+    unit: Fraction
+    multiples: Integers
+
+    @cached_property
+    def rates(self) -> tuple[tuple[Fraction, ...], Integers]:
+        """The different amounts, and which one each place pays."""
+        different, index = np.unique(self.multiples, return_inverse=True)
+        return tuple(self.unit * int(multiple) for multiple in different), index
+
+    @property
+    def in_words(self) -> str:
+        """Say in a debit that places pay different amounts."""
+        amounts, _ = self.rates
+        if len(amounts) <= 1:
+            return ""
+        return f", epsilon {float(amounts[0]):.4g} to {float(amounts[-1]):.4g} by place"
+
+
+class Payer(Protocol):
+    """Where debits go: when `pay` returns, the debit is durable."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What may be paid in all."""
+
+    def pay(self, debit: Debit) -> None:
+        """Write a debit, or refuse."""
+
+
+class Meter:
+    """Answers questions at a price. It offers no way to learn how many rows there are, or anything else for free."""
+
+    def __init__(
+        self,
+        engine: CountEngine,
+        payer: Payer,
+        mechanisms: Mechanisms,
+        domain: Domain,
+        watch: Callable[[Debit], None] | None = None,
+    ) -> None:
+        """Stand between a method and an engine on a table of this domain; `watch` hears of each debit, for progress."""
+        self._engine = engine
+        self._payer = payer
+        self._mechanisms = mechanisms
+        self._domain = domain
+        self._watch = watch
+        self._debits: list[Debit] = []
+        self._charges = Charges()
+        self._last: tuple[Tally, Counts] | None = None
+        self._busy = Lock()
+
+    @property
+    def debits(self) -> tuple[Debit, ...]:
+        """What was paid so far."""
+        return tuple(self._debits)
+
+    @property
+    def left(self) -> Fraction:
+        """What every record may still be charged: it depends on which questions were asked, never on the data."""
+        return self._payer.epsilon - self._charges.most
+
+    def measure(self, cells: Cells, spend: Spend, label: str) -> Noisy:
+        """Count disjoint cells with noise.
+
+        One record is in at most one cell, so the counts of neighbouring tables differ by 1 in all: noise of rate
+        `spend` makes the answer spend-private.
+        """
+        if type(cells) is not Cells:
+            raise PrivacyError("what is measured must be our own cells", BLAME)
+        with self._alone():
+            tally = cells.tally
+            price = self._price(tally, np.arange(tally.places), spend, label)
+            mechanism = f"discrete Laplace{price.in_words}"
+            self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(1), math.prod(cells.shape)))
+            return guarded(lambda: self._noisy(cells, price), _unanswered)
+
+    def measure_with_rest(self, cells: Cells, label: str) -> Noisy:
+        """Count disjoint cells of a tree, each leaf at the price of all that its records have left."""
+        return self.measure(cells, self.rest(cells.tally), label)
+
+    def rest(self, tally: Tally) -> Integers:
+        """Give how many grains the places of a tree have left."""
+        return self._charges.rest(tally, self._payer.epsilon)
+
+    def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Ways:
+        """Choose one candidate per group; nothing else leaves.
+
+        The proof is in `selection.permute_and_flip`.
+        """
+        if type(score) not in SCORES.values() or selection not in CHOOSERS:
+            raise PrivacyError("a choice must be by one of our scores and mechanisms", BLAME)
+        if type(choices) is not Choices or type(choices.ways) is not Ways:
+            raise PrivacyError("what is chosen from must be our own choices and ways", BLAME)
+        if not score.fits(choices.tally.places, choices.tally.classes):
+            raise PrivacyError("a score must fit the places and classes of the tally", BLAME)
+        with self._alone():
+            price = self._price(choices.tally, choices.places, spend, label)
+            sensitivity = score.sensitivity(choices.tally.classes)
+            mechanism = f"{selection} ({score.name}){price.in_words}"
+            self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.candidates))
+            rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
+            return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
+
+    def lots(self, count: int) -> Integers:
+        """Draw large uniform numbers, for what is decided by lot. They have nothing to do with the data."""
+        with self._alone():
+            return self._mechanisms.lots(count)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a round while another is under way, in another thread or inside it.
+
+        Both would be priced by what was paid before either, and draw from one stream.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise PrivacyError("rounds must be asked one after the other", BLAME)
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def _price(self, tally: Tally, places: Integers, spend: Spend, label: str) -> Price:
+        """Work out what the places asked will pay: on a tree whole grains for each, else one amount for everyone.
+
+        With a denominator up to 2^31 in a spend and 2^17 units in a score's sensitivity, a rate's denominator stays
+        below 2^49, and what the samplers multiply it with (below 2^13, beyond any run of luck) keeps to 62 bits.
+        """
+        if type(tally) is not Tally or type(tally.partition) not in (Grid, Tree):
+            raise PrivacyError("a question must be about our own grids and trees", BLAME)
+        if type(spend) not in (Fraction, np.ndarray):
+            raise PrivacyError("a price must be a fraction, or an array of grains", BLAME)
+        if tally.domain != self._domain:
+            raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
+        if not isinstance(tally.partition, Tree):
+            if not isinstance(spend, Fraction):
+                raise PrivacyError("only the leaves of a tree may pay different amounts", BLAME)
+            if not (0 < spend <= self.left and spend.denominator <= FINEST_PART):
+                raise self._unpayable(label)
+            return Price(self._charges.after_everyone(spend), spend, np.ones(len(places), np.int64))
+        grains = np.full(len(places), grains_of(spend)) if isinstance(spend, Fraction) else frozen(spend)
+        if grains.shape != places.shape:
+            raise PrivacyError("every place that is asked must have a price", BLAME)
+        if not ((grains > 0) & (grains <= self.rest(tally)[places])).all():
+            raise self._unpayable(label)
+        return Price(self._charges.after_places(tally, places, grains), GRAIN, grains)
+
+    def _unpayable(self, label: str) -> BudgetError:
+        return BudgetError(
+            f"round {label} must cost more than 0 and at most the {self.left} left",
+            f"This round looked at nothing. {BLAME}",
+        )
+
+    def _pay(self, price: Price, debit: Debit) -> None:
+        """Write by how much a round raises the most that any record has paid, unless that is more than there is."""
+        if price.charges.most > self._payer.epsilon:
+            raise self._unpayable(debit.label)
+        raised = replace(debit, epsilon=price.charges.most - self._charges.most)
+        self._payer.pay(raised)
+        self._charges = price.charges
+        self._debits.append(raised)
+        if self._watch:
+            self._watch(raised)
+
+    def _noisy(self, cells: Cells, price: Price) -> Noisy:
+        """Read what was paid for, with noise."""
+        rates, rate_of = price.rates
+        counts = cells.read(self._look(cells.tally))
+        return Noisy(self._mechanisms.add_noise(counts, rates, rate_of), rates, rate_of)
+
+    def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Ways:
+        """Choose what was paid for, by true scores."""
+        scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
+        return choices.chosen(self._mechanisms.choose(selection, scored, rate))
+
+    def _look(self, tally: Tally) -> Counts:
+        """Let the engine count, unless the last thing it counted is this: many rounds on one tally cost one pass."""
+        if self._last is None or self._last[0] is not tally:
+            self._last = (tally, self._engine.tally(tally))
+        return self._last[1]
+
+
+def _unanswered(error: BaseException) -> CountError:
+    """Say that a round failed, in words that are the same whatever was seen."""
+    if isinstance(error, MemoryError):
+        return CountError("the table must fit in memory", "Use a machine with more of it.")
+    return CountError(
+        "a round that was paid for must have an answer, and has none", "Report this, without the data: it is a mistake."
+    )

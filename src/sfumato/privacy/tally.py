@@ -1,0 +1,224 @@
+"""Questions about a table in public terms: what to count.
+
+A `Tally` is one pass over the data; `Cells` is a way to read it in which every record counts once. Shapes follow from
+the schema alone, so a question can be described, checked and priced before anything is looked at.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.arrays import NONE, Integers, frozen, integers, read_only
+from sfumato.errors import PrivacyError
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Partition, Tree
+
+BLAME = "Report this: it is a mistake of the method."
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a table can hold, as its schema says: the leaves of each attribute, and the number of classes."""
+
+    shape: tuple[int, ...]
+    classes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """For every place asked for: its records by class and, for the named attributes, by leaf and class.
+
+    A place is a region of a grid, or a leaf of a tree; of a tree some leaves alone may be asked for.
+    """
+
+    partition: Partition
+    classes: int
+    attributes: tuple[int, ...] = ()
+    nodes: Integers | None = None
+    """the leaves of a tree that are asked for, in increasing order; all regions if not given"""
+
+    def __post_init__(self) -> None:
+        """Refuse places that are not disjoint and attributes that are not there; keep all as they are now."""
+        if not isinstance(self.partition, Grid | Tree):
+            raise PrivacyError("places must be regions of a partition: disjoint, and covering the domain", BLAME)
+        object.__setattr__(self, "classes", operator.index(self.classes))
+        object.__setattr__(self, "attributes", integers(self.attributes))
+        if not all(0 <= attribute < len(self.partition.shape) for attribute in self.attributes):
+            raise PrivacyError("a tally must be of the partition's own attributes", BLAME)
+        if self.nodes is not None:
+            object.__setattr__(self, "nodes", frozen(self.nodes))
+            if not (isinstance(self.partition, Tree) and self._are_leaves(self.nodes, self.partition)):
+                raise PrivacyError("places must be different leaves of a tree", BLAME)
+
+    @staticmethod
+    def _are_leaves(nodes: Integers, tree: Tree) -> bool:
+        return nodes.ndim == 1 and bool((np.diff(nodes) > 0).all() and np.isin(nodes, tree.leaves).all())
+
+    @property
+    def domain(self) -> Domain:
+        """What the counted table must be able to hold."""
+        return Domain(tuple(self.partition.shape), self.classes)
+
+    @cached_property
+    def places(self) -> int:
+        """How many places are asked for."""
+        return self.partition.regions if self.nodes is None else len(self.nodes)
+
+    @cached_property
+    def leaves_asked(self) -> Integers | None:
+        """The nodes of a tree that are the places; None for a grid, whose regions are its places."""
+        if isinstance(self.partition, Tree):
+            return self.partition.leaves if self.nodes is None else self.nodes
+        return None
+
+    @cached_property
+    def place_of_node(self) -> NDArray[np.int32]:
+        """The place that each node of a tree is; NONE for those not asked for."""
+        assert isinstance(self.partition, Tree)
+        assert self.leaves_asked is not None
+        places = np.full(len(self.partition), NONE, np.int32)
+        places[self.leaves_asked] = np.arange(self.places)
+        return read_only(places)
+
+    def leaves(self, attribute: int) -> int:
+        """Give the number of leaves of an attribute."""
+        return self.partition.shape[attribute]
+
+
+@dataclass(frozen=True, eq=False)
+class Breakdown:
+    """One attribute's records by place, leaf and class, as the list of what holds someone: most of it is empty.
+
+    Keys `place * leaves + leaf` increase, so what lies below a border is one search away.
+    """
+
+    leaves: int
+    keys: Integers
+    counts: Integers
+    """keys x classes"""
+
+    @classmethod
+    def of_cells(cls, leaves: int, classes: int, cells: Integers, counts: Integers) -> Breakdown:
+        """List cells (place, leaf, class) that hold someone, in increasing order, by place and leaf."""
+        keys, labels = np.divmod(cells, classes)
+        first = np.diff(keys, prepend=NONE) != 0
+        table = np.zeros((int(first.sum()), classes), np.int64)
+        table[np.cumsum(first) - 1, labels] = counts
+        return cls(leaves, keys[first], table)
+
+    @classmethod
+    def of_dense(cls, cells: Integers) -> Breakdown:
+        """List what holds someone of all places x leaves x classes."""
+        leaves, classes = cells.shape[1:]
+        flat = cells.reshape(-1, classes)
+        keys = np.flatnonzero(flat @ np.ones(classes, np.int64))
+        return cls(leaves, keys, flat[keys])
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "Breakdown(...)"
+
+    @cached_property
+    def running(self) -> Integers:
+        """The records of all keys before each key, and of all: (keys + 1) x classes."""
+        running = np.zeros((len(self.keys) + 1, self.counts.shape[1]), np.int64)
+        np.cumsum(self.counts, axis=0, out=running[1:])
+        return running
+
+    def position(self, places: Integers, borders: Integers) -> Integers:
+        """Find how many keys lie before a border in a place."""
+        return np.asarray(np.searchsorted(self.keys, places * self.leaves + borders))
+
+    def between(self, places: Integers, lows: Integers, highs: Integers) -> Integers:
+        """Count the records of ranges: ranges x classes."""
+        return np.asarray(self.running[self.position(places, highs)] - self.running[self.position(places, lows)])
+
+    def ends(self, places: Integers) -> tuple[Integers, Integers]:
+        """Find the first and the last leaf that someone holds, in places that hold someone."""
+        first, after = (self.position(places, np.full_like(places, border)) for border in (0, self.leaves))
+        return self.keys[first] % self.leaves, self.keys[after - 1] % self.leaves
+
+    def dense(self, places: int) -> Integers:
+        """Give all leaves, zeros present: places x leaves x classes."""
+        cells = np.zeros((places * self.leaves, self.counts.shape[1]), np.int64)
+        cells[self.keys] = self.counts
+        return cells.reshape(places, self.leaves, -1)
+
+    def take(self, places: Integers) -> Breakdown:
+        """Give some places, in their order, as if they were all."""
+        begin, end = (self.position(places, np.full_like(places, border)) for border in (0, self.leaves))
+        sizes = end - begin
+        starts = np.cumsum(sizes) - sizes
+        rows = np.arange(int(sizes.sum())) + np.repeat(begin - starts, sizes)
+        keys = self.keys[rows] + np.repeat((np.arange(len(places)) - places) * self.leaves, sizes)
+        return Breakdown(self.leaves, keys, self.counts[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """An engine's answer to a tally. It never leaves the meter; methods without epsilon get it from exact counts."""
+
+    by_place: Integers
+    """places x classes, zeros present"""
+    by_leaf: dict[int, Breakdown]
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "Counts(...)"
+
+
+class CountEngine(Protocol):
+    """Something that holds a table and can count it, and can do nothing else."""
+
+    def tally(self, tally: Tally) -> Counts:
+        """Count everything the tally asks for, exactly, in one pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A reading of a tally in which every record counts in at most one cell, so one record moves one count by 1.
+
+    The cells are place x class, or places alone, or place x leaf of an attribute, whatever the class; or, between
+    borders, place x group of neighbouring leaves.
+    """
+
+    tally: Tally
+    by: Literal["class", "place"] | int = "class"
+    borders: Integers | None = None
+    """where groups of leaves begin, and the end; they cover every leaf once"""
+
+    def __post_init__(self) -> None:
+        """Refuse to read what the tally does not count, or a leaf twice; keep the borders as they are now."""
+        if type(self.by) not in (int, str) or self.by not in ("class", "place", *self.tally.attributes):
+            raise PrivacyError("cells must be by class, by place or of an attribute that the tally counts", BLAME)
+        if self.borders is not None:
+            object.__setattr__(self, "borders", frozen(self.borders))
+            if not (isinstance(self.by, int) and self._divides(self.borders, self.tally.leaves(self.by))):
+                raise PrivacyError("borders must divide an attribute's leaves into groups", BLAME)
+
+    @staticmethod
+    def _divides(borders: Integers, leaves: int) -> bool:
+        ends = borders.ndim == 1 and len(borders) > 1 and (borders[0], borders[-1]) == (0, leaves)
+        return ends and bool((np.diff(borders) > 0).all())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Give the shape of the answer, from the schema alone."""
+        if self.borders is not None:
+            return self.tally.places, len(self.borders) - 1
+        if isinstance(self.by, int):
+            return self.tally.places, self.tally.leaves(self.by)
+        return self.tally.places, self.tally.classes if self.by == "class" else 1
+
+    def read(self, counts: Counts) -> Integers:
+        """Take the cells from an engine's answer, zeros present."""
+        if isinstance(self.by, int):
+            leaves = counts.by_leaf[self.by].dense(self.tally.places).sum(axis=2)
+            return leaves if self.borders is None else np.add.reduceat(leaves, self.borders[:-1], axis=1)
+        return counts.by_place if self.by == "class" else counts.by_place.sum(axis=1, keepdims=True)

@@ -1,0 +1,359 @@
+"""What a release shows, worked out a second time: its records from its counts, its promise from its records, and what
+its noise is worth.
+
+Apart from reading, which has no use for it: queries and samples rest on the counts alone.
+
+A release held against its account: the ledger must know the publication, by id, method, lines and digest.
+
+A release that the ledger does not know was made by somebody else, or the ledger is an older copy or another table's;
+which of these it is nobody can tell from here.
+
+Is a release what it says it is? Each claim of its manifest held against its files, its arithmetic, its account.
+
+Loading a release refuses at the first thing that is wrong. Here everything is looked at, and each check tells what it
+found, so that a tampered release is named by what was tampered with. What is left is who made it: digests are no
+signature, and only the holder's ledger knows what was published.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.exact import read_fraction
+from sfumato.geometry.tree import Tree
+from sfumato.privacy.ledger import Ledger, Publication
+from sfumato.privacy.measurements import Noisy
+from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, read_columns, read_text
+from sfumato.release.manifest import AGAIN, Manifest
+from sfumato.release.promises import KAnonymity
+from sfumato.release.records import count_names
+from sfumato.release.release import Release
+from sfumato.storage import sha256
+
+ROUNDING = 1
+"""On another machine a person may be rounded into the next cell."""
+OTHER = "records.parquet must follow from the counts, and does not"
+
+
+def refuse_other_records(place: Path, release: Release) -> None:
+    """Refuse records that are not those that the release's counts make."""
+    batches = release.published_batches()
+    first = next(batches)
+    table = read_columns(place / RECORDS_FILE, first.schema.names)
+    if table.schema.names != first.schema.names:
+        raise ReleaseError(OTHER, AGAIN)
+    slack, at = 0 if release.counts.is_exact else ROUNDING, 0
+    people = [0, 0]
+    for batch in _joined(first, batches):
+        own = table.slice(at, batch.num_rows)
+        at += batch.num_rows
+        if own.num_rows != batch.num_rows or not all(
+            _same(own[name], batch[name], slack) for name in table.column_names
+        ):
+            raise ReleaseError(OTHER, AGAIN)
+        count = count_names(release.schema)[1]
+        people = [total + (pc.sum(one[count]).as_py() or 0) for total, one in zip(people, (own, batch), strict=True)]
+    if at != table.num_rows or people[0] != people[1]:
+        raise ReleaseError(OTHER, AGAIN)
+
+
+def _joined(first: pa.RecordBatch, others: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    yield first
+    yield from others
+
+
+def _same(shown: pa.ChunkedArray, made: pa.Array, slack: int) -> bool:
+    """Compare names exactly, and numbers to within the slack."""
+    if pa.types.is_dictionary(made.type):
+        return bool(shown.cast(pa.string()).equals(pa.chunked_array([made.cast(pa.string())])))
+    if shown.type != made.type or shown.null_count or len(shown) != len(made):
+        return False
+    return not len(made) or bool(np.abs(shown.to_numpy() - made.to_numpy(zero_copy_only=False)).max() <= slack)
+
+
+def refuse_small_groups(place: Path, release: Release) -> None:
+    """Refuse records that break the promise, by the generalized values that they show."""
+    promise = release.manifest.promise
+    if promise is None or not promise.kept(release.partition, release.counts.counts):
+        raise ReleaseError("the published groups must be as promised, and are not", AGAIN)
+    if isinstance(promise, KAnonymity):
+        count = count_names(release.schema)[1]
+        sensitive = [promise.sensitive] if promise.sensitive is not None else []
+        table = read_columns(place / RECORDS_FILE, [*promise.quasi, *sensitive, count])
+        groups = _plain_text(table).group_by(list(promise.quasi)).aggregate([(count, "sum"), (count, "count")])
+        small = pc.min(groups[f"{count}_sum"]).as_py() < promise.k
+        if small or (sensitive and pc.min(groups[f"{count}_count"]).as_py() < promise.diversity):
+            raise ReleaseError("the published records must be as promised, and are not", AGAIN)
+
+
+def _plain_text(table: pa.Table) -> pa.Table:
+    fields = [pa.field(one.name, pa.string() if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def most_paid(release: Release) -> Fraction:
+    """Give what the counts of a release have cost the record that was counted most, by the noise that they have.
+
+    A count with noise of rate r is worth r to everyone counted in it: the margins and the histogram count everyone,
+    the nodes of a tree those on the path through them. Choices leave no noise behind, so they are not in it.
+    """
+    rates = [groups.rate for margin in release.margins.values() for groups in margin.levels]
+    rates += [] if release.histogram is None else list(release.histogram.rates)
+    return sum(rates, Fraction(0)) + _most_on_a_path(release)
+
+
+def _most_on_a_path(release: Release) -> Fraction:
+    tree = release.partition
+    if not isinstance(tree, Tree):
+        return max(release.counts.rates)
+    bought = [(tree.leaves, release.counts), *((one.nodes, one.noisy) for one in release.earlier)]
+    unit = math.lcm(*(rate.denominator for _, noisy in bought for rate in noisy.rates))
+    paid = np.zeros(len(tree), object)
+    for nodes, noisy in bought:
+        paid[nodes] += _wholes(noisy, unit)
+    order = np.argsort(tree.depths, kind="stable")
+    for nodes in np.split(order, np.searchsorted(tree.depths[order], np.arange(1, tree.depths.max() + 1)))[1:]:
+        paid[nodes] += paid[tree.parents[nodes]]
+    return Fraction(max(paid[tree.leaves]), unit)
+
+
+def _wholes(noisy: Noisy, unit: int) -> Any:
+    """Give each place's rate as a whole number of 1 / unit."""
+    if not noisy.rates:
+        return 0
+    return np.array([int(rate * unit) for rate in noisy.rates], object)[noisy.rate_of]
+
+
+KNOWN = {"published", "open", "settled by hand"}
+"""How a publication may have ended whose release exists; one that died when all was written is open, then settled."""
+
+
+def refuse_unknown(manifest: Manifest, place: Path, book: Ledger) -> str:
+    """Refuse a release that the account does not know as it is; else say how it knows it."""
+    statement = book.statement()
+    named = json.loads(read_text(place / "schema.json")).get("name", "table")
+    if named != statement.name:
+        raise ReleaseError(f"the ledger must be that of table {named}, and is that of {statement.name}", AGAIN)
+    found = [one for one in statement.publications if one.id == manifest.publication]
+    if not found:
+        seeded = "" if manifest.secure else " (a release made with a known seed never is)"
+        raise ReleaseError(
+            f"publication {manifest.publication[:60]} must be in the ledger, and is not{seeded}: the release is "
+            "another account's, or the ledger is older than it",
+            AGAIN,
+        )
+    (publication,) = found
+    _refuse_other_terms(manifest, publication)
+    ended = publication.outcome
+    if publication.digest is None:
+        return f"its account knows it, with the same lines ({ended}); the manifest's digest was not noted there"
+    return f"its account knows it, with the same lines and the same digest ({ended})"
+
+
+def _refuse_other_terms(manifest: Manifest, publication: Publication) -> None:
+    lines = manifest.debits if manifest.promise is None else manifest.looks
+    if publication.outcome not in KNOWN:
+        raise ReleaseError(f"the ledger must not have noted the publication as {publication.outcome}", AGAIN)
+    if publication.method != manifest.method:
+        raise ReleaseError(f"the method ({manifest.method[:40]}) must be the ledger's, {publication.method}", AGAIN)
+    if publication.debits != lines:
+        raise ReleaseError(
+            f"the manifest's lines (epsilon {manifest.epsilon}) must be those that the account was charged "
+            f"(epsilon {publication.paid})",
+            AGAIN,
+        )
+    if publication.digest not in (None, manifest.digest):
+        raise ReleaseError("the manifest must be the one whose digest the account has noted, and is another", AGAIN)
+
+
+UNREADABLE = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
+    pa.ArrowException,
+)
+"""What reading something else than was expected raises."""
+MANY = 20
+"""More files than this are not listed one by one."""
+UNSIGNED = "who made it: digests are no signature, and whoever rewrites a release can rewrite them"
+SHUT = "not looked into, because it is not as it was published"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim about a release and what became of it."""
+
+    about: str
+    passed: bool | None
+    """None if it could not be checked"""
+    says: str
+
+    @property
+    def outcome(self) -> str:
+        """Say in a word what became of it."""
+        return {True: "passed", False: "failed", None: "not checked"}[self.passed]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Everything that was checked of a release, and what was not."""
+
+    release: str
+    checks: tuple[Check, ...]
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing that was checked is wrong."""
+        return all(check.passed is not False for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """What is wrong."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+
+def verify(folder: str | Path, ledger: str | Path | None = None) -> Verification:
+    """Check a release's folder, and that its account, if the ledger is given, knows it."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise ReleaseError(f"{str(place)[:200]} must be a release folder", "Name the folder that publish wrote.")
+    book = None if ledger is None else Ledger.open(ledger)
+    plain = _plain(place)
+    checks = [
+        _checked("manifest", lambda: _sealed(place)),
+        _checked("sum", lambda: _summed(plain)),
+        *_files(place, plain),
+    ]
+    checks += _inside(place, whole=all(check.passed for check in checks))
+    checks += [_account(place, book), Check("author", None, UNSIGNED)]
+    return Verification(str(folder), tuple(checks))
+
+
+def _checked(about: str, action: Callable[[], str]) -> Check:
+    """Look at one thing; a refusal is a failure, and so is what cannot even be read."""
+    try:
+        return Check(about, True, action())
+    except SfumatoError as error:
+        return Check(about, False, error.problem)
+    except UNREADABLE:
+        return Check(about, False, f"{about} must be readable, and is not")
+
+
+def _plain(place: Path) -> Any:
+    """Read the manifest as it stands, believing nothing."""
+    try:
+        return json.loads(read_text(place / MANIFEST_FILE))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _sealed(place: Path) -> str:
+    if not (place / MANIFEST_FILE).is_file():
+        raise ReleaseError(f"{MANIFEST_FILE} must be in the folder", AGAIN)
+    Manifest.loads(read_text(place / MANIFEST_FILE))
+    return f"{MANIFEST_FILE} is as it was sealed, and says in words what it says in numbers"
+
+
+def _summed(plain: Any) -> str:
+    """Add up the debits as they are written, without the code that wrote the sum."""
+    lines = plain["ledger"]
+    if "promise" in plain:
+        if not lines or any("epsilon" in line for line in lines):
+            raise ReleaseError("a release without epsilon must list what was looked at, and no price", AGAIN)
+        return f"its ledger names {_many(lines, 'look')} without epsilon, and it claims none"
+    parts = [read_fraction(line["epsilon"]) for line in lines]
+    claim = read_fraction(plain["epsilon"])
+    if claim is None or any(part is None or part < 0 for part in parts):
+        raise ReleaseError("the epsilons of the manifest must be fractions, none of them negative", AGAIN)
+    total = sum((part for part in parts if part is not None), Fraction(0))
+    if total != claim:
+        raise ReleaseError(f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {claim}", AGAIN)
+    return f"its ledger's {_many(lines, 'line')} sum to the epsilon that it claims, exactly {claim}"
+
+
+def _many(things: Any, name: str) -> str:
+    return f"{len(things):,} {name}{'' if len(things) == 1 else 's'}"
+
+
+def _files(place: Path, plain: Any) -> Iterator[Check]:
+    """Hold every file in the folder against the manifest, and every file of the manifest against the folder."""
+    sealed = plain.get("files") if isinstance(plain, dict) else None
+    sealed = sealed if isinstance(sealed, dict) else {}
+    wrong = []
+    for name, digest in sealed.items():
+        path = place / Path(str(name)).name
+        if path.name != name or path.is_symlink() or not path.is_file():
+            wrong.append(f"{_short(name)} must be a file in the folder, and is missing")
+        elif sha256(path) != digest:
+            wrong.append(f"{_short(name)} must be as it was published, and was changed")
+    strangers = sorted(path.name for path in place.iterdir() if path.name not in {*sealed, MANIFEST_FILE})
+    wrong += [f"{_short(name)} must not be in the folder: the manifest does not know it" for name in strangers]
+    if (place / MANIFEST_FILE).is_symlink():
+        wrong.append(f"{MANIFEST_FILE} must be a file in the folder, and is a link")
+    if not wrong:
+        yield Check("files", True, f"its {_many(sealed, 'file')} are as they were published, and there are no others")
+    yield from (Check("files", False, one) for one in wrong[:MANY])
+    if len(wrong) > MANY:
+        yield Check("files", False, f"{len(wrong) - MANY:,} more files must be as the manifest says")
+
+
+def _short(name: str) -> str:
+    """Write a name that anyone may have chosen."""
+    return str(name)[:80].encode("ascii", "backslashreplace").decode() if str(name).isprintable() else repr(name)[:80]
+
+
+def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
+    """Look at what the files say, if they are those that were published."""
+    abouts = ("contents", "records", "promise")
+    if not whole:
+        yield from (Check(about, None, SHUT) for about in abouts)
+        return
+    opened: list[Release] = []
+
+    def load() -> str:
+        opened.append(Release.load(place))
+        return "schema, regions, counts and margins fit together"
+
+    yield _checked("contents", load)
+    for release in opened:
+        yield _checked("records", partial(_derived, place, release))
+        yield _checked("promise", partial(_kept, place, release))
+    if not opened:
+        yield from (Check(about, None, SHUT) for about in abouts[1:])
+
+
+def _derived(place: Path, release: Release) -> str:
+    refuse_other_records(place, release)
+    return "the records follow from the counts and the schema"
+
+
+def _kept(place: Path, release: Release) -> str:
+    """Hold the noise of the counts against the epsilon, or the groups against the promise."""
+    manifest = release.manifest
+    seeded = "" if manifest.secure else "; but it was made with a known seed and carries NO guarantee"
+    if manifest.promise is not None:
+        refuse_small_groups(place, release)
+        return f"every published group keeps the promised {manifest.promise.model}{seeded}"
+    paid = most_paid(release)
+    if paid > manifest.epsilon:
+        raise ReleaseError(
+            f"what the counts cost by their noise ({paid}) must be at most the claimed epsilon, {manifest.epsilon}",
+            AGAIN,
+        )
+    return f"by their noise, its counts cost {float(paid):.4g} at most of its epsilon {manifest.epsilon}{seeded}"
+
+
+def _account(place: Path, book: Ledger | None) -> Check:
+    if book is None:
+        return Check("account", None, "whether the table's account knows it: give the ledger")
+    return _checked("account", lambda: refuse_unknown(Manifest.loads(read_text(place / MANIFEST_FILE)), place, book))

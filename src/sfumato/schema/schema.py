@@ -1,0 +1,291 @@
+"""The public description of a table: attributes with their leaves, the class, the lifetime budget.
+
+Everything that shapes a release comes from here and nothing from the rows, so the schema is confirmed by a person
+before it is used. It is read from and written to plain YAML.
+
+How many combinations of leaves a schema has, and what to do when there are too many to look at each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Collection
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
+
+from sfumato.errors import MethodError, SchemaError, SfumatoError
+from sfumato.exact import read_fraction
+from sfumato.schema.attributes import Categorical, Identifier, Numeric
+
+FORMAT = 1
+LARGEST_FILE = 64 * 2**20
+MOST_LEAVES = 5_000_000
+
+Column = Annotated[Categorical | Numeric | Identifier, Field(discriminator="kind")]
+Predictor = Categorical | Numeric
+
+
+def _budget(value: Any) -> Fraction | None:
+    if value in (None, "", "~"):
+        return None
+    budget = read_fraction(value)
+    if budget is None or budget <= 0:
+        raise SchemaError(f"budget ({str(value)[:40]}) must be a number greater than 0", "Write for example 4 or 1/2.")
+    return budget
+
+
+Budget = Annotated[
+    Fraction | None,
+    BeforeValidator(_budget, json_schema_input_type=int | float | str),
+    PlainSerializer(lambda budget: None if budget is None else str(budget), return_type=str | None),
+]
+
+
+class Schema(BaseModel):
+    """A table's public facts. Immutable; `digest` identifies it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    sfumato: int = FORMAT
+    """The version of this file format."""
+    name: str = "table"
+    """What to call the table."""
+    confirmed: bool = False
+    """Set to true by a person who has made sure that nothing here betrays the rows."""
+    origin: Literal["declared", "derived from private data"] = "declared"
+    """Where the description comes from."""
+    budget: Budget = None
+    """The epsilon that all releases of this table together may spend."""
+    missing_values: list[str] = Field(default_factory=lambda: ["", "?", "NA", "NaN", "null"])
+    """The texts that mean "no value"."""
+    attributes: dict[str, Column]
+    """The columns by name. Columns that are not named here are not read."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.sfumato > FORMAT:
+            raise SchemaError(f"schema format ({self.sfumato}) must be at most {FORMAT}", "Upgrade Sfumato to read it.")
+        for name in self.attributes:
+            if not name.isprintable() or not name.strip():
+                raise SchemaError(f"attribute name {name!r:.40} must be printable text", "Rename the column.")
+        leaves = sum(_most_leaves(column) for column in self.attributes.values())
+        if leaves > MOST_LEAVES:
+            raise SchemaError(
+                f"all attributes together must have at most {MOST_LEAVES:,} leaves, and have about {leaves:,}",
+                "Use larger steps or coarser taxonomies.",
+            )
+        targets = [name for name, column in self.attributes.items() if column.kind == "class"]
+        if len(targets) > 1:
+            raise SchemaError(
+                f"one attribute at most must have kind class, and {len(targets)} do ({', '.join(targets)})",
+                "Make the others categorical.",
+            )
+        return self
+
+    @cached_property
+    def target(self) -> str | None:
+        """The name of the class attribute."""
+        return next((name for name, column in self.attributes.items() if column.kind == "class"), None)
+
+    @cached_property
+    def predictors(self) -> dict[str, Predictor]:
+        """The attributes that regions are made of: all but identifiers and the class."""
+        return {
+            name: column
+            for name, column in self.attributes.items()
+            if not isinstance(column, Identifier) and column.kind != "class"
+        }
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class values, or one nameless class for a table without a class attribute."""
+        if self.target is None:
+            return ("",)
+        column = self.attributes[self.target]
+        assert isinstance(column, Categorical)
+        return column.tree.leaves
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of leaves of each predictor."""
+        return tuple(column.leaves for column in self.predictors.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of every declared fact."""
+        return hashlib.sha256(json.dumps(self.plain(), sort_keys=True).encode()).hexdigest()
+
+    def with_target(self, name: str) -> Schema:
+        """Make another categorical attribute the class; the former one becomes an ordinary attribute."""
+        column = self.attributes.get(name)
+        if column is None or isinstance(column, Identifier):
+            raise SchemaError(
+                f"target ({name}) must be an attribute of the schema", f"Choose one of {self._choices()}."
+            )
+        if isinstance(column, Numeric):
+            raise SchemaError(
+                f"target ({name}) must be categorical, and is numeric", f"Choose one of {self._choices()}."
+            )
+        if column.leaves < 2:
+            raise SchemaError(f"target ({name}) must have two values or more", f"Choose one of {self._choices()}.")
+        kinds = {
+            other: one.model_copy(update={"kind": "class" if other == name else "categorical"})
+            if isinstance(one, Categorical)
+            else one
+            for other, one in self.attributes.items()
+        }
+        return self._with_attributes(kinds)
+
+    def only(self, names: Collection[str]) -> Schema:
+        """Keep some attributes, in the schema's order: the others are neither read nor published."""
+        for name in names:
+            if name not in self.attributes or isinstance(self.attributes[name], Identifier):
+                raise SchemaError(
+                    f"attribute ({name[:40]}) must be one of the schema that can be published",
+                    f"It has {', '.join([*self.predictors, *filter(None, [self.target])][:20])}.",
+                )
+        return self._with_attributes({name: column for name, column in self.attributes.items() if name in names})
+
+    def _with_attributes(self, attributes: dict[str, Column]) -> Schema:
+        facts = {field: getattr(self, field) for field in type(self).model_fields}
+        return Schema(**(facts | {"attributes": attributes}))
+
+    def _choices(self) -> str:
+        names = [
+            name for name, column in self.attributes.items() if isinstance(column, Categorical) and column.leaves > 1
+        ]
+        return ", ".join(names[:12]) or "none: the schema has no categorical attribute with two values"
+
+    def plain(self) -> dict[str, Any]:
+        """Give the schema as plain values for YAML or JSON, defaults left out."""
+        plain = self.model_dump(mode="json", exclude_defaults=True)
+        for name, column in self.attributes.items():
+            plain["attributes"][name] = {"kind": column.kind} | plain["attributes"][name]
+        return {"sfumato": self.sfumato, "name": self.name, "confirmed": self.confirmed} | plain
+
+    def dump(self) -> str:
+        """Write the schema as YAML."""
+        return yaml.safe_dump(self.plain(), sort_keys=False, allow_unicode=True, width=100, default_flow_style=None)
+
+    @classmethod
+    def parse(cls, plain: Any) -> Schema:
+        """Read plain values, telling what is wrong in one sentence."""
+        try:
+            return cls.model_validate(plain)
+        except ValidationError as error:
+            raise _one_sentence(error) from None
+
+    @classmethod
+    def loads(cls, text: str) -> Schema:
+        """Read YAML. Every scalar is text first, so that the category `No` stays a name."""
+        try:
+            return cls.parse(yaml.load(text, Loader=_TextLoader))
+        except (yaml.YAMLError, RecursionError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f" (line {mark.line + 1}: {getattr(error, 'problem', None) or 'not readable'})" if mark else ""
+            raise SchemaError(f"the schema must be well-formed YAML{where}", "Correct that line.") from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema file."""
+        try:
+            if Path(path).stat().st_size > LARGEST_FILE:
+                raise SchemaError(
+                    f"schema {path} must be smaller than {LARGEST_FILE >> 20} MB", "Use coarser taxonomies."
+                )
+            return cls.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            raise SchemaError(
+                f"schema {path} must be a readable text file",
+                "Write one with `sfumato draft DATA`, or name it with --schema.",
+            ) from None
+
+
+def _most_leaves(column: Column) -> int:
+    """Give how many leaves a column can have, without drawing its grid."""
+    if isinstance(column, Numeric):
+        return column.most_leaves
+    return 0 if isinstance(column, Identifier) else column.leaves
+
+
+class _TextLoader(yaml.BaseLoader):
+    """YAML without types, tags or aliases: text, lists and mappings, each key once."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.get_mark()
+            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        mapping = super().construct_mapping(node, deep=deep)
+        if len(mapping) < len(node.value):
+            raise yaml.constructor.ConstructorError(None, None, "a key is repeated", node.start_mark)
+        return mapping
+
+
+def _one_sentence(error: ValidationError) -> SfumatoError:
+    """Turn pydantic's first complaint into ours; what we raised inside a validator passes unchanged."""
+    first = error.errors()[0]
+    place = ".".join(
+        str(part) for part in first["loc"] if part not in ("categorical", "class", "numeric", "identifier")
+    )
+    raised = first.get("ctx", {}).get("error")
+    if isinstance(raised, SfumatoError):
+        return SchemaError(f"{place}: {raised.problem}" if place else raised.problem, raised.remedy)
+    return SchemaError(
+        f"schema field {place or 'schema'}: {first['msg'].lower()}", "See docs/schema.md for the fields."
+    )
+
+
+def variables_of(schema: Schema) -> dict[str, Predictor]:
+    """Give the published attributes in the order of their axes: all but identifiers, the class last."""
+    if schema.target is None:
+        return dict(schema.predictors)
+    target = schema.attributes[schema.target]
+    assert isinstance(target, Categorical)
+    return {**schema.predictors, schema.target: target}
+
+
+def kinds_of(schema: Schema) -> list[Literal["numeric", "categorical"]]:
+    """Tell which variables have an order: numbers do, with those that are missing at its end."""
+    return ["numeric" if isinstance(column, Numeric) else "categorical" for column in variables_of(schema).values()]
+
+
+LARGEST = 3
+"""So many attributes are named when a domain is too large."""
+
+
+def cells_of(schema: Schema) -> int:
+    """Give the number of cells of a domain: combinations of leaves and classes."""
+    return math.prod(schema.shape) * len(schema.classes)
+
+
+def refuse_large(schema: Schema, most: int, remedy: str) -> None:
+    """Refuse a domain that has too many cells, with its longest attributes."""
+    cells = cells_of(schema)
+    if cells > most:
+        leaves = {name: column.leaves for name, column in schema.predictors.items()}
+        if schema.target is not None:
+            leaves[schema.target] = len(schema.classes)
+        largest = sorted(leaves.items(), key=lambda one: -one[1])[:LARGEST]
+        raise MethodError(
+            f"the domain ({cells:,} cells) must have at most {most:,} cells; the longest attributes are "
+            + ", ".join(f"{name} ({count:,})" for name, count in largest),
+            remedy,
+        )

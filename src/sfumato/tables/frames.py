@@ -1,0 +1,363 @@
+"""Frames that are already in a program: pandas, Polars, Arrow, DuckDB relations, Spark.
+
+What is in memory is read slice by slice where it lies; what is lazy is computed in batches, of the columns that are
+needed alone. So of a frame no more than its codes is ever held twice.
+
+Spark's session: the one that runs, as it is, or one that is begun for a publication and ends with it.
+
+Spark is loaded only when it is asked for. What it says when something fails holds paths and rows, and is not repeated.
+
+A Spark frame to count where it lies: the user's own, or one on Parquet files that the cluster can read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from sfumato.errors import TableError, guarded, unreadable
+from sfumato.tables import streams
+from sfumato.tables import streams as duck
+from sfumato.tables.databases import is_database
+from sfumato.tables.streams import Read, Table, columns_of, parquet_files, refuse_repeated
+from sfumato.tables.values import text_of
+
+KNOWN = "a pandas, Polars, Arrow, DuckDB or Spark table"
+LOOSE_TYPES = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
+
+
+def open_frame(source: Any, kinds: str) -> Table:
+    """Open a frame; `kinds` says which files could have been given instead."""
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.RecordBatchReader):
+        return _stream(source)
+    frame = _wrapped(source, kinds)
+    columns = guarded(lambda: list(frame.collect_schema().names()), _uncomputable)
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise TableError("a frame must have columns, and their names must be text", "Rename them.")
+    return Table(columns, _reading(frame))
+
+
+def is_spark(source: Any) -> bool:
+    """Tell a Spark frame, classic or connected, without loading Spark."""
+    return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "toLocalIterator")
+
+
+def _wrapped(source: Any, kinds: str) -> Any:
+    def failure(error: BaseException) -> TableError:
+        if isinstance(error, TypeError):
+            return TableError(
+                f"source ({type(source).__name__}) must be a path or a frame",
+                f"Give a file that ends in {kinds}, or {KNOWN}.",
+            )
+        if "Duplicate" in type(error).__name__:
+            return TableError("columns of a frame must have distinct names, and do not", "Rename all but one.")
+        return _uncomputable(error)
+
+    return guarded(lambda: nw.from_native(source), failure)
+
+
+def _uncomputable(_: BaseException) -> TableError:
+    return TableError("a lazy frame must be computable, and failed", "Collect it yourself to see why.")
+
+
+def _reading(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Read:
+    """Choose how a frame is read, a few columns at a time."""
+    if not isinstance(frame, nw.LazyFrame):
+        return lambda names: _slices(frame, names)
+    native, kind = nw.to_native(frame), frame.implementation
+    if kind.is_duckdb():
+        return lambda names: _computed(lambda: duck.reader_of(_chosen(native, names)), names)
+    if is_spark(native):
+        return lambda names: _computed(lambda: _spark_batches(native.select(*map(_backticked, names))), names)
+    if hasattr(native, "collect_batches"):
+        return lambda names: _parts(_polars_batches(native.select(list(names))), names)
+    return lambda names: _parts((frame.select(list(names)).collect() for _ in range(1)), names)
+
+
+def _chosen(relation: Any, names: Sequence[str]) -> Any:
+    return relation.project(", ".join(duck.quoted(name) for name in names))
+
+
+def _backticked(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
+    """Fetch a Spark frame partition by partition."""
+    rows = frame.toLocalIterator(prefetchPartitions=True)
+    while part := list(itertools.islice(rows, streams.BATCH_ROWS)):
+        columns = [[text_of(value) for value in column] for column in zip(*part, strict=True)]
+        yield pa.RecordBatch.from_arrays([pa.array(column, pa.large_string()) for column in columns], frame.columns)
+
+
+def _polars_batches(frame: Any) -> Iterator[Any]:
+    """Compute a Polars frame batch by batch, by its streaming engine."""
+    for batch in frame.collect_batches(chunk_size=streams.BATCH_ROWS, maintain_order=False):
+        yield nw.from_native(batch, eager_only=True)
+
+
+def _computed(begin: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Stream what something lazy gives, or say that it failed."""
+    batches = guarded(begin, _uncomputable)
+    while (batch := guarded(lambda: next(batches, None), _uncomputable)) is not None:
+        yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+
+
+def _parts(steps: Iterator[Any], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Compute frames one after the other and stream each."""
+    while (part := guarded(lambda: next(steps, None), _uncomputable)) is not None:
+        yield from _slices(part, names)
+
+
+def _stream(reader: Any) -> Table:
+    """Read a stream of Arrow batches, which passes by once."""
+    used = iter([reader])
+
+    def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if next(used, None) is None:
+            raise TableError(
+                "a stream of batches must be read once, and would have to be read again",
+                "Give a table or a file or, if it is too large for memory, say that DuckDB is the engine.",
+            )
+        return _computed(lambda: (batch.select(list(names)) for batch in reader), names)
+
+    columns = list(reader.schema.names)
+    streams.refuse_repeated(columns)
+    return Table(columns, read)
+
+
+def _slices(frame: nw.DataFrame[Any], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for start in range(0, max(len(frame), 1), streams.BATCH_ROWS):
+        yield pa.RecordBatch.from_arrays(
+            [_arrow(frame[name][start : start + streams.BATCH_ROWS], name) for name in names], names=list(names)
+        )
+
+
+def _arrow(series: nw.Series[Any], name: str) -> Any:
+    """Convert one column: if its type is fixed by Arrow's, else value by value, each to the text that it would have."""
+    return guarded(lambda: _by_value(series) if _is_loose(series) else _by_type(series), unreadable(name))
+
+
+def _by_type(series: nw.Series[Any]) -> Any:
+    try:
+        array: Any = series.to_arrow()
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    except Exception:  # a value or chunks that Arrow does not take; each is then read by itself, to the same effect
+        return _by_value(series)
+
+
+def _by_value(series: nw.Series[Any]) -> Any:
+    return pa.array([text_of(value) for value in series.to_list()], pa.large_string())
+
+
+def _is_loose(series: nw.Series[Any]) -> bool:
+    """Tell whether values may be of any type, so that Arrow would choose one by looking at all of them.
+
+    The frame's own type decides: what Narwhals says of a pandas object column is a guess from its first values.
+    """
+    native = series.to_native()
+    categories = getattr(getattr(native, "cat", None), "categories", None)
+    own_types = {str(getattr(native, "dtype", "")), str(getattr(categories, "dtype", ""))}
+    return series.dtype in LOOSE_TYPES or "object" in own_types
+
+
+LOCAL = "local[*]"
+LOCAL_PARTS = "8"
+"""On one machine, Spark's own two hundred parts for every grouping cost more than the counting."""
+STANDALONE = "spark://"
+MASTERS = ("local", STANDALONE, "yarn", "k8s://")
+ANSWER_SECONDS = 10
+PARTS = "spark.sql.shuffle.partitions"
+ROWS_BEYOND_MEMORY = "spark.local.dir"
+ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""A session on one machine listens to nobody else."""
+QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+"""Whatever Spark would log of a failure, it quotes values; and its pages are open to the whole network."""
+
+
+@contextmanager
+def spark_session(master: str | None, home: Path) -> Iterator[Any]:
+    """Give the session that runs in this process, or begin one on a cluster and end it; on this machine, what it writes
+    beside memory goes to `home`.
+    """
+    running = guarded(_running, _unstarted)
+    if running is not None:
+        _refuse_other(running, master)
+        yield running
+        return
+    begun = guarded(lambda: _begun(master or LOCAL, home), _unstarted)
+    try:
+        yield begun
+    finally:
+        with suppress(Exception):  # a session that is gone needs no end
+            begun.stop()
+
+
+def _running() -> Any:
+    """Give the session of this process, whichever thread began it; a context alone is given one."""
+    try:
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise TableError("engine spark must find PySpark, and does not", "Install pyspark.") from None
+    return None if SparkContext._active_spark_context is None else SparkSession.builder.getOrCreate()
+
+
+def _refuse_other(running: Any, master: str | None) -> None:
+    """Refuse another cluster than that of the session that there is."""
+    own = guarded(lambda: str(running.sparkContext.master), _unstarted)
+    if master is not None and master != own:
+        raise TableError(
+            f"master ({master[:200]}) must be that of the session that runs, {own[:200]}",
+            "Stop the session, or leave the master out.",
+        )
+
+
+def _begun(master: str, home: Path) -> Any:
+    from pyspark.sql import SparkSession
+
+    if _has_no_java():
+        raise _unstarted(FileNotFoundError())
+    _refuse_silent(master)
+    settings = dict(QUIET)
+    if master.startswith("local"):
+        settings |= ALONE | {PARTS: LOCAL_PARTS, ROWS_BEYOND_MEMORY: str(home)}
+    builder = SparkSession.builder.appName("sfumato").master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _has_no_java() -> bool:
+    """Tell whether Spark would look for Java in vain, which it tells in many lines; one's own Spark may know better."""
+    if any(name in os.environ for name in ("SPARK_HOME", "SPARK_CONF_DIR")):
+        return False
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(str(Path(home, "bin", "java")) if home else "java") is None
+
+
+def _refuse_silent(master: str) -> None:
+    """Refuse what names no cluster, and one of which no machine answers: Spark would try for minutes."""
+    if not master.startswith(MASTERS):
+        raise TableError(
+            f"master ({master[:200]}) must begin with one of {', '.join(MASTERS)}",
+            "Give the URL of a cluster, or local[*] for this machine.",
+        )
+    hosts = [host.rpartition(":") for host in master.removeprefix(STANDALONE).split(",")]
+    if master.startswith(STANDALONE) and not any(_answers(name, port) for name, _, port in hosts):
+        raise TableError(
+            f"master ({master[:200]}) must be a cluster that answers, and does not",
+            "Start it, or give another --master.",
+        )
+
+
+def _answers(host: str, port: str) -> bool:
+    try:
+        socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _unstarted(_: BaseException) -> TableError:
+    return TableError(
+        "Spark must start, and does not",
+        "Install Java 17 or later and set JAVA_HOME, and check that --master names a cluster that runs.",
+    )
+
+
+PATTERN_MARKS = "*?[]{}\\"
+HIDDEN = (".", "_")
+"""Files whose names begin so are none to Spark."""
+QUOTING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of PySpark's that repeat the values in Spark's messages."""
+
+
+@contextmanager
+def spark_frame(source: Any, master: str | None, home: Path) -> Iterator[Any]:
+    """Give a frame for as long as it is needed; a session that was begun for it ends with it, and keeps what it writes
+    in `home`. Meanwhile PySpark quotes no values.
+    """
+    with _without_quotes():
+        if is_spark(source):
+            yield _fit(source)
+            return
+        files = list(map(str, _files(source)))
+        with spark_session(master, home) as session:
+            read = session.read.option("recursiveFileLookup", "true")
+            yield _fit(guarded(lambda: read.parquet(*files), _unread))
+
+
+def _files(source: Any) -> list[Path]:
+    """List Parquet files; refuse what Spark cannot read where it lies."""
+    path = Path(source) if isinstance(source, str | Path) else None
+    if path is None or is_database(path) or not (path.suffix.lower() == ".parquet" or path.is_dir()):
+        raise TableError("engine spark must be given a Spark frame or Parquet files", "Use another engine.")
+    files = parquet_files(path)
+    columns_of(files)
+    if any(mark in str(file) for file in files for mark in PATTERN_MARKS):
+        raise TableError(
+            f"names of files for Spark must have none of {PATTERN_MARKS}, which it takes for patterns",
+            "Rename them, or use another engine.",
+        )
+    if any(file.name.startswith(HIDDEN) for file in files):
+        raise TableError(
+            "names of files for Spark must not begin with a dot or an underscore: it does not see such files",
+            "Rename them, or use another engine.",
+        )
+    return files
+
+
+def _fit(frame: Any) -> Any:
+    """Refuse a frame that cannot be computed again to the same rows, should a worker be lost, or whose columns Spark
+    confuses: it does not see case.
+    """
+    guarded(lambda: frame.sparkSession.range(1).count(), _gone)
+    if not hasattr(frame, "_jdf"):
+        raise TableError("a Spark frame must be of a classic session, not of Spark Connect", "Use a classic one.")
+    refuse_repeated([name.lower() for name in frame.columns])
+    if not guarded(lambda: frame._jdf.queryExecution().analyzed().deterministic(), _gone):
+        raise TableError(
+            "a Spark frame must give the same rows whenever it is computed, and this one may not",
+            "Leave chance out of it, such as rand() or uuid(), or write it to a table first.",
+        )
+    return frame
+
+
+@contextmanager
+def _without_quotes() -> Iterator[None]:
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        yield
+        return
+    loggers = [PySparkLogger.getLogger(name) for name in QUOTING]
+    before = [logger.disabled for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+def _gone(_: BaseException) -> TableError:
+    return TableError("a Spark frame must belong to a session that runs, and does not", "Begin one and read it again.")
+
+
+def _unread(_: BaseException) -> TableError:
+    return TableError(
+        "Spark must be able to read the Parquet files, and is not", "Put them where every worker can read them."
+    )

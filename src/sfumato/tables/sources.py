@@ -1,0 +1,136 @@
+"""Tables of every common kind, opened: files, folders and patterns, databases, queries, frames.
+
+It stands apart because it alone knows which module opens what; here are the files of text.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from sfumato.errors import TableError
+from sfumato.tables import streams as duck
+from sfumato.tables.databases import Query, is_database, open_database, open_query
+from sfumato.tables.frames import open_frame
+from sfumato.tables.streams import Table, is_pattern, open_parquet, refuse_repeated
+from sfumato.tables.values import NESTED_TEXT
+
+LONGEST_HEADER = 2**20
+DELIMITERS = ",;\t|"
+KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), or .parquet"
+
+
+def open_table(source: Any) -> Table:
+    """Open a table.
+
+    It may be a CSV, TSV, Parquet or JSON file, a folder or a pattern of Parquet files, `file.duckdb::table`, a query,
+    or a frame: pandas, Polars, Arrow, DuckDB, Spark or another that Narwhals knows.
+    """
+    table = _opened(source)
+    refuse_repeated(table.columns)
+    return table
+
+
+def _opened(source: Any) -> Table:
+    if isinstance(source, Query):
+        return open_query(source)
+    if not isinstance(source, str | Path):
+        return open_frame(source, KINDS)
+    path = Path(os.path.expanduser(source))
+    if is_database(path):
+        return open_database(path)
+    return open_parquet(path) if is_pattern(str(path)) or path.is_dir() else _open_file(path)
+
+
+def _open_file(path: Path) -> Table:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
+    opener = _OPENERS.get(kind)
+    if opener is None or (packed and kind == ".parquet"):
+        raise TableError(f"file {path} must end in {KINDS}", "Rename or convert it.")
+    if not path.exists():
+        raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
+    if not path.is_file():
+        raise TableError(f"file {path} must be a file, and is none", "Name one file, or a folder of Parquet files.")
+    if path.stat().st_size == 0:
+        raise TableError(f"file {path} must not be empty", "Check that it was written to its end.")
+    return opener(path.resolve(), kind, packed)
+
+
+def _open_delimited(path: Path, kind: str, packed: bool) -> Table:
+    names, delimiter = duck.attempt(path, lambda: _header(path, packed, "\t" if kind == ".tsv" else DELIMITERS))
+    refuse_repeated(names)
+    inner = {name: f"c{place}" for place, name in enumerate(names)}
+    types = ", ".join(f"{alias}: 'VARCHAR'" for alias in inner.values())
+    compression = "gzip" if packed else "none"
+    source = (
+        f"read_csv({duck.file_literal(path)}, auto_detect=false, header=true, delim='{delimiter}', quote='\"', "
+        f"escape='\"', compression='{compression}', hive_partitioning=false, columns={{{types}}})"
+    )
+    return duck.table(path, source, inner)
+
+
+def _header(path: Path, packed: bool, delimiters: str) -> tuple[list[str], str]:
+    """Read the names of the columns and the delimiter from the first line."""
+    with cast(BinaryIO, gzip.open(path) if packed else path.open("rb")) as handle:
+        text = io.TextIOWrapper(handle, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        first = text.readline(LONGEST_HEADER)
+        outside_quotes = re.sub(r'"[^"]*"?', "", first)
+        delimiter = max(delimiters, key=outside_quotes.count)
+        text.seek(0)
+        lines = iter(lambda: text.readline(LONGEST_HEADER), "")
+        names = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+    if re.search("[\0\udc80-\udcff]", first):
+        raise duck.not_text(path)
+    if not names or len(first) >= LONGEST_HEADER:
+        raise TableError(f"the first line of {path} must name the columns", "Add a header line.")
+    return [name.strip() or f"column_{place}" for place, name in enumerate(names, start=1)], delimiter
+
+
+def _open_json(path: Path, kind: str, packed: bool) -> Table:
+    """Read every value as the text of that very value: a type guessed from all rows would let one change the others."""
+    options = (
+        f"{duck.file_literal(path)}, format='{'auto' if kind == '.json' else 'newline_delimited'}', "
+        f"compression='{'gzip' if packed else 'none'}', hive_partitioning=false"
+    )
+    names = duck.attempt(path, lambda: _json_names(options))
+    if not names:
+        raise TableError(f"file {path} must hold records with named fields, and has none", "Give it one record.")
+    duck.refuse_case_clash(path, names)
+    listed = ", ".join(f"{duck.quoted(name)}: 'JSON'" for name in names)
+    source = f"read_json({options}, records=true, columns={{{listed}}})"
+    return duck.table(path, source, {name: _json_text(duck.quoted(name)) for name in names})
+
+
+def _json_names(options: str) -> list[str]:
+    """List the names of all fields in the order in which they first occur."""
+    numbered = f"SELECT json_keys(json) AS names, row_number() OVER () AS row FROM read_json_objects({options})"
+    with duck.connect() as connection:
+        found = connection.sql(f"SELECT names FROM ({numbered}) GROUP BY names ORDER BY min(row)").fetchall()
+    return list(dict.fromkeys(name for (names,) in found for name in names))
+
+
+def _json_text(column: str) -> str:
+    """Take texts out of their quotes; leave numbers and booleans as they are written; mark what is nested."""
+    kind, nested = f"json_type({column})", duck.literal(NESTED_TEXT)
+    return (
+        f"CASE WHEN {kind} = 'VARCHAR' THEN {column}->>'$' WHEN {kind} IN ('OBJECT', 'ARRAY') THEN {nested} "
+        f"ELSE {column}::VARCHAR END"
+    )
+
+
+_OPENERS: dict[str, Callable[[Path, str, bool], Table]] = {
+    ".csv": _open_delimited,
+    ".tsv": _open_delimited,
+    ".parquet": lambda path, _kind, _packed: open_parquet(path),
+    ".json": _open_json,
+    ".jsonl": _open_json,
+    ".ndjson": _open_json,
+}

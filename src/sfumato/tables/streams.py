@@ -1,0 +1,302 @@
+"""What a table is to the rest: named columns that stream, a few at a time, in batches of Arrow records.
+
+It stands apart because every kind of source makes one, and none needs to know the others.
+
+Parquet: one file, a folder of them, or all that a pattern names, as one table.
+
+Parts must have the same columns of the same types: if they had not, what one file holds would decide how the values of
+another are read.
+
+DuckDB as a reader: how names and paths are written for it, and what is repeated of what it says.
+
+What it says about a bad row holds the row, so nothing of it is passed on but the number of the line.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato.errors import Found, TableError, guarded, too_large
+
+BATCH_ROWS = 64 * 2048
+
+Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns that can be read, a few at a time and, unless they are a stream, as often as needed."""
+
+    columns: list[str]
+    _read: Read = field(repr=False)
+    sql: str | None = field(default=None, repr=False)
+    """what DuckDB may select from instead, to the same effect, if it can"""
+    failure: Callable[[BaseException], TableError] | None = field(default=None, repr=False)
+    """what is said if DuckDB fails to"""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Stream the given columns, and only them, in their given order."""
+        absent = [name for name in columns if name not in self.columns]
+        if absent or not columns:
+            raise TableError(f"columns ({some(absent)}) must be columns of the table", f"It has {some(self.columns)}.")
+        return self._read(columns)
+
+    def while_at_most(self, rows: int) -> Table:
+        """Give the same table, whose reading ends with `LongerTable` where it has more rows."""
+
+        def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            left = rows
+            for batch in self._read(columns):
+                left -= batch.num_rows
+                if left < 0:
+                    raise LongerTable
+                yield batch
+
+        return replace(self, _read=read)
+
+
+class LongerTable(Exception):  # noqa: N818 (no error: a table may be long)
+    """A table has more rows than were wanted."""
+
+
+def refuse_repeated(columns: Sequence[Any]) -> None:
+    """Refuse names that stand twice, by place: in a file without a header they would be values."""
+    times = Counter(columns)
+    repeated = [str(place) for place, name in enumerate(columns, 1) if times[name] > 1]
+    if repeated:
+        raise TableError(f"columns {some(repeated)} must have distinct names, and do not", "Rename all but one.")
+
+
+def some(names: Sequence[str]) -> str:
+    """List names, not too many."""
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+MAGIC = "*?["
+
+
+def is_pattern(text: str) -> bool:
+    """Tell whether a text names files by a pattern; a file of that very name goes before."""
+    return any(mark in text for mark in MAGIC) and not Path(text).exists()
+
+
+def is_parquet(source: str | Path) -> bool:
+    """Tell Parquet files, a folder or a pattern of them, from other files."""
+    return Path(source).is_dir() or is_pattern(str(source)) or Path(source).suffix.lower() == ".parquet"
+
+
+def fixed_folder(pattern: str) -> Path:
+    """Give the folder in which a pattern begins to vary: to whom its ledger belongs.
+
+    >>> str(fixed_folder("data/parts/year=*/*.parquet"))
+    'data/parts'
+    """
+    fixed: list[str] = []
+    for piece in Path(pattern).parts[:-1]:
+        if any(mark in piece for mark in MAGIC):
+            break
+        fixed.append(piece)
+    return Path(*fixed)
+
+
+def parquet_files(source: str | Path) -> list[Path]:
+    """List the files of a pattern or a folder, or the one file; refuse what is not there or not to be read."""
+    path = Path(os.path.expanduser(source))
+    if is_pattern(str(path)):
+        files = sorted(Path(one) for one in glob.glob(str(path), recursive=True) if Path(one).is_file())
+        if not files:
+            raise TableError(f"pattern ({source}) must match a file", "Put it in quotes, and check the folder.")
+    elif path.is_dir():
+        files = sorted(one for one in path.rglob("*.parquet") if one.is_file() and not _is_hidden(one, path))
+        if not files:
+            raise TableError(f"folder {source} must hold a Parquet file, and has none", "Check its name.")
+    elif not path.is_file():
+        raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
+    else:
+        files = [path]
+    other = [one for one in files if one.suffix.lower() != ".parquet"]
+    if other:
+        raise TableError(f"every part must be a Parquet file, and {other[0]} is none", "Narrow the pattern.")
+    empty = [one for one in files if one.stat().st_size == 0]
+    if empty:
+        raise TableError(f"file {empty[0]} must not be empty", "Check that it was written to its end.")
+    return _once(files)
+
+
+def _once(files: Sequence[Path]) -> list[Path]:
+    """Name each file once, however many links lead to it: a record that is read twice counts twice.
+
+    A file system that gives files no numbers has no hard links; there the path tells.
+    """
+    once: dict[object, Path] = {}
+    for file in files:
+        real, known = file.resolve(), file.stat()
+        once.setdefault((known.st_dev, known.st_ino) if known.st_ino else real, real)
+    return list(once.values())
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    return any(piece.startswith((".", "_")) for piece in file.relative_to(folder).parts)
+
+
+def open_parquet(source: str | Path) -> Table:
+    """Open the table that all these files make."""
+    files = parquet_files(source)
+    names = columns_of(files)
+    refuse_repeated(names)
+    refuse_case_clash(source, names)
+    return table(source, scan(files), {name: quoted(name) for name in names})
+
+
+def scan(files: Sequence[Path]) -> str:
+    """Write for DuckDB that these very files are read."""
+    return f"read_parquet([{', '.join(map(file_literal, files))}], hive_partitioning=false)"
+
+
+def columns_of(files: Sequence[Path]) -> list[str]:
+    """Read what every file says about its columns, which must be the same."""
+    first = _kinds(files[0])
+    for file in files[1:]:
+        if (kinds := _kinds(file)) != first:
+            odd = [name for name, _ in {*kinds} ^ {*first}]
+            about = f"column {min(odd)}" if odd else "the order of its columns"
+            raise TableError(
+                f"every Parquet file must have the same columns of the same types, and {file} has not ({about})",
+                "Write the files anew with one schema, or publish those that agree.",
+            )
+    return [name for name, _ in first]
+
+
+def _kinds(file: Path) -> list[tuple[str, str]]:
+    """Give names and types; whether a file lists its texts in a dictionary says nothing about them."""
+    schema = attempt(file, lambda: pq.read_schema(file))
+    return [(str(one.name), _plain(one.type)) for one in schema]
+
+
+def _plain(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return str(kind).removeprefix("large_")
+
+
+Connection: TypeAlias = Any
+"""A connection of DuckDB's, which tells no types."""
+Connect = Callable[[], Connection]
+
+ROW_BY_ROW = "statistics_propagation,filter_pushdown"
+"""What DuckDB must not do, so that how a row is read depends on that row alone.
+
+Writers of Parquet leave NaN out of the least and the largest value that they note for a part of a file. DuckDB would
+find that no value there is NaN, or that none is beyond a bound, and one record more would move all that are NaN.
+"""
+CORRECT = "Correct the line; if fields hold line breaks, a file of more than 30 MB must be Parquet."
+"""DuckDB reads a long file in pieces, and does not always find where a line begins."""
+LINE = re.compile(r"^[^\n]*CSV Error on Line: (\d+)")
+
+
+def connect(database: Path | None = None) -> Connection:
+    """Open DuckDB without a database, or for reading one, and without a way to the network.
+
+    Standard output is ours, so it must not draw its bar there when a file is large.
+    """
+    path = ":memory:" if database is None else str(database)
+    connection = duckdb.connect(path, read_only=database is not None, config={"autoinstall_known_extensions": "false"})
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET disabled_optimizers = '{ROW_BY_ROW}'")
+    return connection
+
+
+def literal(text: str) -> str:
+    """Write a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(text: str) -> str:
+    """Write a name for SQL."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def file_literal(path: Path) -> str:
+    """Write a path so that DuckDB reads this very file: quotes doubled, no glob."""
+    return literal(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
+
+
+def table(what: object, source: str, inner: Mapping[str, str]) -> Table:
+    """Give the table of expressions, by name, of what a connection of any kind can select from."""
+    named = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in inner.items())
+    return Table(
+        list(inner),
+        lambda columns: stream(what, source, columns, [inner[name] for name in columns]),
+        f"(SELECT {named} FROM {source})",
+        failure_of(what),
+    )
+
+
+def stream(
+    what: object, source: str, columns: Sequence[str], inner: Sequence[str], opened: Connect = connect
+) -> Iterator[pa.RecordBatch]:
+    """Read expressions of a source of SQL, named as columns."""
+    query = f"SELECT {', '.join(inner)} FROM {source}"
+    with attempt(what, opened) as connection:
+        reader = attempt(what, lambda: iter(reader_of(connection.sql(query))))
+        while (batch := attempt(what, lambda: next(reader, None))) is not None:
+            yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+
+
+def reader_of(relation: Any) -> pa.RecordBatchReader:
+    """Stream a relation; the method has another name before DuckDB 2."""
+    arrow_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    reader: pa.RecordBatchReader = arrow_reader(BATCH_ROWS)
+    return reader
+
+
+def attempt(what: object, action: Callable[[], Found]) -> Found:
+    """Do something with a file, or say in our words what went wrong."""
+    return guarded(action, failure_of(what))
+
+
+def failure_of(what: object) -> Callable[[BaseException], TableError]:
+    """Give what is said of a file that could not be read."""
+
+    def failure(error: BaseException) -> TableError:
+        if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
+            return too_large(error)
+        return _failure(what, str(error))
+
+    return failure
+
+
+def not_text(what: object, where: str = "") -> TableError:
+    """Say that a file is no text."""
+    return TableError(f"file {what} must be UTF-8 text{where}", "Save it again as UTF-8.")
+
+
+def refuse_case_clash(what: object, names: Sequence[str]) -> None:
+    """Refuse names that DuckDB, which does not see case, would confuse."""
+    if len({name.lower() for name in names}) < len(set(names)):
+        raise TableError(f"column names of {what} must differ in more than case", "Rename some of them.")
+
+
+def _failure(what: object, told: str) -> TableError:
+    line = LINE.search(told)
+    where = f" (line {line[1]})" if line else ""
+    if "not utf-8" in told.lower() or "invalid unicode" in told.lower():
+        return not_text(what, where)
+    if "Expected Number of Columns" in told:
+        return TableError(f"every line of {what} must have as many fields as its header{where}", CORRECT)
+    if "unterminated quote" in told:
+        return TableError(
+            f"every quoted field of {what} must be closed{where}", f"Double quotes inside quotes. {CORRECT}"
+        )
+    return TableError(f"file {what} must be well-formed and readable{where}", "Check its format, or write it again.")

@@ -1,0 +1,315 @@
+"""Bottom-up local recoding: records climb their hierarchies, one step of one attribute at a time, until all are safe.
+
+Records with the same generalized values and the same sensitive value fare alike, so these climb together, all that are
+unsafe in one round, and the order of records does not matter. A group that loses members is looked at again in the next
+round, also by those who stayed: the rounds end when everyone is safe in the groups as they then are. They do end,
+because every round takes someone up or out.
+
+The confidence-capped framework: a sample of the records, each generalized just as far as it needs.
+
+A record is published when what its group lets an adversary claim is no more believable than it is to be expected that
+such a record occurs at all. One that is not so at any generalization within the distortion limit is suppressed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sfumato.arrays import NONE, Booleans, Floats, Integers, row_keys
+from sfumato.errors import MethodError
+from sfumato.exact import read_fraction
+from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.grid import Grid
+from sfumato.methods.method import parameter, plain_parameters, read_truth, required
+from sfumato.privacy.exact_counts import Combinations, ExactCounts
+from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.tally import Tally
+from sfumato.release.promises import ConfidenceCap, Knowledge, Source, expected_confidence
+from sfumato.schema.attributes import Categorical
+from sfumato.schema.hierarchy import Hierarchy
+from sfumato.schema.schema import Schema
+from sfumato.without_epsilon.method import OpenDraft, SyntacticMethod, keep_quasi, read_names
+from sfumato.without_epsilon.statistics import read_knowledge, write_statistics
+
+SLACK = 1e-9
+"""Distortions that differ by less are the same."""
+TIE = 1e-12
+"""Confidences that differ by less are the same, whatever rounding says."""
+GENERAL = "fully general and still unsafe"
+DISTORTED = "unsafe within the distortion limit"
+
+
+def distortion(hierarchies: Sequence[Hierarchy], nodes: Sequence[Integers]) -> Floats:
+    """Give the mean over the attributes of how far each record's values have climbed."""
+    return np.asarray(np.mean([one.distortions[node] for one, node in zip(hierarchies, nodes, strict=True)], axis=0))
+
+
+@dataclass(eq=False)
+class Climb:
+    """Kinds of records (generalized values and a sensitive value), how many there are of each, and what became of the
+    rest.
+    """
+
+    hierarchies: Sequence[Hierarchy]
+    knowledge: Knowledge
+    sampling: float
+    limit: float
+    """the most distortion that a record may have"""
+    nodes: list[Integers]
+    """by attribute, the value of its hierarchy that each kind has"""
+    values: Integers
+    counts: Integers
+    suppressed: Counter[str] = field(default_factory=lambda: Counter({GENERAL: 0, DISTORTED: 0}))
+    steps: list[Counter[int]] = field(default_factory=list)
+    """by round in which someone went up, how many records along each attribute"""
+
+    @classmethod
+    def of(
+        cls,
+        found: Combinations,
+        hierarchies: Sequence[Hierarchy],
+        knowledge: Knowledge,
+        sampling: float,
+        limit: float,
+    ) -> Climb:
+        """Begin with every record at the finest values that may be published."""
+        nodes = [one.starts[part] for one, part in zip(hierarchies, found.parts, strict=True)]
+        return cls(hierarchies, knowledge, sampling, limit, nodes, found.classes, found.counts)
+
+    def run(self) -> None:
+        """Take unsafe records up, round after round, or out where there is no step left."""
+        self._masses = [self.knowledge.masses(at, one.ranges) for at, one in enumerate(self.hierarchies)]
+        self._probability = self._probabilities(np.arange(len(self.counts)))
+        self._gather()
+        unsafe = np.flatnonzero(self._unsafe() | (distortion(self.hierarchies, self.nodes) > self.limit + SLACK))
+        while len(unsafe):
+            self._lift(unsafe)
+            self._gather()
+            unsafe = np.flatnonzero(self._unsafe())
+
+    def groups(self) -> tuple[Boxes, Integers]:
+        """Give the groups, and their counts by sensitive value."""
+        starts = self._starts
+        ranges = [one.ranges[node[starts]] for one, node in zip(self.hierarchies, self.nodes, strict=True)]
+        counts = np.zeros((len(starts), len(self.knowledge.sensitive)), np.int64)
+        counts[np.repeat(np.arange(len(starts)), self._kinds()), self.values] = self.counts
+        return Boxes(self.knowledge.shape, np.stack(ranges, axis=1)), counts
+
+    def _unsafe(self) -> Booleans:
+        """Tell which kinds have an observed confidence above the expected one."""
+        sizes = np.repeat(np.add.reduceat(self.counts, self._starts), self._kinds()) if len(self.counts) else 1
+        observed = self.sampling * self.counts / sizes
+        return np.asarray(observed > expected_confidence(self._probability, int(self.counts.sum())) + TIE)
+
+    def _kinds(self) -> Integers:
+        """Count the kinds of each group."""
+        return np.diff(self._starts, append=len(self.counts))
+
+    def _gather(self) -> None:
+        """Put kinds of the same group side by side, and add up those that have become the same."""
+        values = len(self.knowledge.sensitive)
+        keys = row_keys([*self.nodes, self.values], [*(len(one.ranges) for one in self.hierarchies), values])
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        first = np.flatnonzero(np.diff(keys, prepend=NONE))
+        self.counts = np.add.reduceat(self.counts[order], first) if len(first) else self.counts
+        self._keep(order[first])
+        self._starts = np.flatnonzero(np.diff(keys[first] // values, prepend=NONE))
+
+    def _keep(self, kinds: Integers) -> None:
+        self.nodes = [node[kinds] for node in self.nodes]
+        self.values, self._probability = self.values[kinds], self._probability[kinds]
+
+    def _probabilities(self, kinds: Integers) -> Floats:
+        masses = [mass[node[kinds]] for mass, node in zip(self._masses, self.nodes, strict=True)]
+        return self.knowledge.joined(masses, self.values[kinds])
+
+    def _lift(self, unsafe: Integers) -> None:
+        """Take kinds one step up; those for which there is none, out."""
+        along = self._chosen([node[unsafe] for node in self.nodes])
+        went: Counter[int] = Counter()
+        for attribute, hierarchy in enumerate(self.hierarchies):
+            kinds = unsafe[along == attribute]
+            self.nodes[attribute][kinds] = hierarchy.parents[self.nodes[attribute][kinds]]
+            went[attribute] = int(self.counts[kinds].sum())
+        if +went:
+            self.steps.append(+went)
+        self._probability[unsafe] = self._probabilities(unsafe)
+        self._suppress(unsafe[along == NONE])
+
+    def _chosen(self, nodes: Sequence[Integers]) -> Integers:
+        """Choose for each kind the attribute of the largest left domain size, the first of equals, among the steps that
+        stay within the distortion limit; NONE if there is none.
+        """
+        along, largest = np.full(len(nodes[0]), NONE), np.zeros(len(nodes[0]), np.int64)
+        now = distortion(self.hierarchies, nodes)
+        for attribute, (hierarchy, node) in enumerate(zip(self.hierarchies, nodes, strict=True)):
+            above = hierarchy.parents[node]
+            after = now + (hierarchy.distortions[above] - hierarchy.distortions[node]) / len(nodes)
+            left = np.where((above != NONE) & (after <= self.limit + SLACK), hierarchy.left_domain_sizes[node], 0)
+            along[left > largest] = attribute
+            largest = np.maximum(left, largest)
+        return along
+
+    def _suppress(self, kinds: Integers) -> None:
+        """Leave kinds out, and count their records by reason."""
+        general = np.ones(len(kinds), np.bool_)
+        for hierarchy, node in zip(self.hierarchies, self.nodes, strict=True):
+            general &= hierarchy.parents[node[kinds]] == NONE
+        for reason, which in ((GENERAL, general), (DISTORTED, ~general)):
+            self.suppressed[reason] += int(self.counts[kinds[which]].sum())
+        kept = np.ones(len(self.counts), np.bool_)
+        kept[kinds] = False
+        self.counts = self.counts[kept]
+        self._keep(np.flatnonzero(kept))
+
+
+STEPS = (100, 50, 20, 10, 5, 2)
+"""Into how many steps shares may be rounded."""
+WORTH = 20
+"""How many records a step is worth at least: so far is open how many of a value there are."""
+HOW = "records climb one by one until each is safe, or are left out; how many is told to the holder alone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence(SyntacticMethod):
+    """Observed confidence capped by expected confidence, record by record."""
+
+    name: ClassVar[str] = "confidence"
+    reason: ClassVar[str] = "confidence cap: records are generalized and counted exactly"
+
+    sensitive: str = required("The attribute in which confidence is capped; it is published as it is.")
+    quasi: tuple[str, ...] | None = parameter(
+        None,
+        "The quasi-identifiers, separated by commas: they are generalized and, with the sensitive attribute, alone "
+        "published. All others, if not given.",
+    )
+    sampling: Fraction = parameter(Fraction(9, 10), "With what probability each record is drawn to be published.")
+    distortion: Fraction = parameter(
+        Fraction(3, 5), "How far a record may be generalized, from 0 (not at all) to 1 (wholly); others are suppressed."
+    )
+    statistics: str | None = parameter(
+        None, "A CSV file of public statistics: attribute, value, probability.", file=True
+    )
+    rules: str | None = parameter(
+        None, "A CSV file of public rules: condition, value (of the sensitive attribute), probability.", file=True
+    )
+    statistics_from_data: bool = parameter(
+        False, "Whether the table's own margins, rounded, take the place of public statistics, which leaks them."
+    )
+
+    def __post_init__(self) -> None:
+        """Read parameters that came as text; refuse those that make no sense for any table."""
+        if self.quasi is not None:
+            object.__setattr__(self, "quasi", read_names("quasi", self.quasi))
+        object.__setattr__(self, "sampling", _rate(self.sampling))
+        object.__setattr__(self, "distortion", _limit(self.distortion))
+        object.__setattr__(self, "statistics_from_data", read_truth("statistics_from_data", self.statistics_from_data))
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Give the parameters as plain values; the statistics themselves are in the promise."""
+        return dict(plain_parameters(self)) | {"statistics": "of the promise"}
+
+    def narrowed(self, schema: Schema) -> Schema:
+        """Put the sensitive attribute in the place of the class; refuse to do without statistics, or with two."""
+        if self.sensitive in (self.quasi or ()):
+            raise MethodError(
+                f"sensitive ({self.sensitive}) must not be a quasi-identifier, too", "Leave it out of --quasi."
+            )
+        if self.statistics is None and not self.statistics_from_data:
+            raise MethodError(
+                "confidence must have public statistics to tell what is expected",
+                "Give --statistics public.csv or, if the table's own may be published, --statistics-from-data yes.",
+            )
+        if self.statistics is not None and self.statistics_from_data:
+            raise MethodError(
+                "statistics must be public or the table's own, and not both", "Leave out --statistics-from-data."
+            )
+        return keep_quasi(self.name, self.quasi, schema.with_target(self.sensitive))
+
+    def promise(self, schema: Schema) -> ConfidenceCap:
+        """Say what is capped, and by what knowledge."""
+        known = None if self.statistics is None else self._knowledge(schema)
+        return ConfidenceCap(tuple(schema.predictors), self.sensitive, self.sampling, known)
+
+    def _knowledge(self, schema: Schema) -> Knowledge:
+        source: Source = "the table itself" if self.statistics_from_data else "public"
+        return read_knowledge(self.statistics or "", self.rules, schema, source)
+
+    def informed(self, counts: ExactCounts, schema: Schema) -> Confidence:
+        """Take the statistics from the table, if that is allowed: no finer than what may be published, and rounded."""
+        if not self.statistics_from_data:
+            return self
+        everything = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
+        found = counts.tally(everything, "margins, in place of public statistics")
+        leaves = {name: found.by_leaf[at].dense(1)[0].sum(axis=1).tolist() for at, name in enumerate(schema.predictors)}
+        own = {name: _rounded(leaves[name], column) for name, column in schema.predictors.items()}
+        classes = schema.attributes[self.sensitive]
+        assert isinstance(classes, Categorical)
+        own[self.sensitive] = _rounded(found.by_place[0].tolist(), classes.model_copy(update={"finest": None}))
+        return replace(self, statistics=write_statistics(own))
+
+    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
+        """List the records at the finest values that may be published, and let them climb."""
+        hierarchies = [Hierarchy.of(column) for column in schema.predictors.values()]
+        grid = Grid(tuple(hierarchy.finest for hierarchy in hierarchies))
+        found = counts.combinations(grid, len(schema.classes), "combinations of values")
+        climb = Climb.of(found, hierarchies, self._knowledge(schema), float(self.sampling), float(self.distortion))
+        climb.run()
+        if not len(climb.counts):
+            raise MethodError(
+                "at least one record must be publishable, and every one would be suppressed",
+                "Allow more distortion, sample less, or look at the statistics.",
+            )
+        boxes, groups = climb.groups()
+        return OpenDraft(boxes, Noisy.exact(groups), (HOW,), tuple(_described(climb, list(schema.predictors))))
+
+
+def _rate(value: object) -> Fraction:
+    rate = read_fraction(value)
+    if rate is None or not 0 < rate <= 1 or rate.denominator > 10**9:
+        raise MethodError(
+            f"sampling ({str(value)[:40]}) must be a rate greater than 0 and at most 1", "Give for example 0.9."
+        )
+    return rate
+
+
+def _limit(value: object) -> Fraction:
+    limit = read_fraction(value)
+    if limit is None or not 0 <= limit <= 1:
+        raise MethodError(f"distortion ({str(value)[:40]}) must be a number from 0 to 1", "Give for example 0.6.")
+    return limit
+
+
+def _rounded(leaves: Sequence[int], column: Any) -> list[tuple[str, Fraction]]:
+    """Give the shares of the finest values that may be published, in coarse steps.
+
+    Exact shares would count the people of each value, and taking away those who are published would leave the
+    suppressed. So shares are rounded down to the step below, and what is left over, which is known from the rest, goes
+    to all values alike: a value that is too rare for a step cannot be told from one that nobody has, nor one that
+    nearly everyone has from one that all have.
+    """
+    total = max(sum(leaves), 1)
+    steps = next((one for one in STEPS if total >= one * WORTH), 1)
+    values = list(pairwise(Hierarchy.of(column).finest))
+    floors = [max(sum(leaves[lo:hi]) * steps - 1, 0) // total for lo, hi in values]
+    even = Fraction(steps - sum(floors), len(values))
+    return [(column.label(lo, hi), (floor + even) / steps) for (lo, hi), floor in zip(values, floors, strict=True)]
+
+
+def _described(climb: Climb, names: Sequence[str]) -> Iterator[str]:
+    """Say what every round did, and how many records were left out for what reason."""
+    for number, went in enumerate(climb.steps, start=1):
+        along = ", ".join(f"{names[at]} {records:,}" for at, records in Counter(went).most_common())
+        yield f"round {number}: {sum(went.values()):,} records one step up ({along})"
+    yield f"published: {int(climb.counts.sum()):,} records"
+    for reason, records in climb.suppressed.items():
+        yield f"suppressed: {records:,} records, {reason}"
