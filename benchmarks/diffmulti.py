@@ -27,7 +27,7 @@ from sfumato.account import seeded_release
 from sfumato.arrays import CodedRows
 from sfumato.datasets.growing import write_grown
 from sfumato.evaluate.learning import accuracy, accuracy_of_regions, accuracy_of_samples
-from sfumato.models.projection import Nonnegative
+from sfumato.models.model import Nonnegative
 from sfumato.papers.runs import coded
 from speed import best, histograms
 

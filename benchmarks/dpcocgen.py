@@ -24,7 +24,7 @@ from sfumato.account import seeded_release
 from sfumato.evaluate.fidelity import hellinger
 from sfumato.evaluate.learning import Model, auc
 from sfumato.methods import Method
-from sfumato.models.projection import Nonnegative
+from sfumato.models.model import Nonnegative
 from sfumato.modl import fit
 from sfumato.papers.runs import coded
 from sfumato.privacy.mechanisms import Exact

@@ -65,7 +65,7 @@ def publish(path: str) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     wall, processor = (np.array(one) for one in zip(*Timed.levels, strict=True))
     pass_wall, pass_processor = histogram_pass(path)
-    digest = hashlib.sha256(release.counts.counts.tobytes()).hexdigest()[:12]
+    digest = hashlib.sha256(release.draft.final.counts.tobytes()).hexdigest()[:12]
     print(
         f"{whole:8.1f} s in all, {peak:5.2f} GB at most, {len(wall)} levels of {wall.mean():6.3f} s "
         f"(processor {processor.mean():6.3f} s), a pass of {1000 * pass_wall:6.2f} ms: "

@@ -25,7 +25,7 @@ from sfumato.evaluate.fidelity import certainty_penalty, random_queries, relativ
 from sfumato.evaluate.learning import accuracy, accuracy_of_regions
 from sfumato.methods import Method
 from sfumato.papers.runs import coded
-from sfumato.without_epsilon import SyntacticMethod
+from sfumato.without_epsilon import MethodWithoutEpsilon
 
 KS = (5, 10, 60)
 MILLION = 1_000_000
@@ -34,7 +34,7 @@ Publish = Callable[[pa.Table, int], Release]
 Result = TypeVar("Result")
 
 
-def published_by(method: Method | SyntacticMethod) -> Publish:
+def published_by(method: Method | MethodWithoutEpsilon) -> Publish:
     """Give the way to publish by a method, with epsilon 1 if it has one, and the seed of a run."""
     return lambda table, run: seeded_release(table, datasets.adult().schema, method, "1", 10_000 + run)
 
@@ -109,7 +109,7 @@ def classification(runs: int) -> None:
             release, rows = publish(train, run), coded(train, schema)
             learned.append(100 * accuracy(release, test))
             regions.append(100 * accuracy_of_regions(release, test))
-            hidden.append(certainty_penalty(release.partition, [rows[one] for one in schema.predictors]))
+            hidden.append(certainty_penalty(release.regions, [rows[one] for one in schema.predictors]))
             groups.append(release.groups)
             errors.append(median_error(release, queries, rows))
         print(

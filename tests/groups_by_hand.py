@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
 
-from handmade import BOXES, manifest_of, mass_by_hand
+from handmade import BOXES, drafted, manifest_of, mass_by_hand, region_measurement
 from margins_by_hand import margins_of, variance_by_hand
 from sfumato import Release
 from sfumato.geometry.grid import Grid
-from sfumato.privacy.measurements import Margin, Noisy
+from sfumato.models.margins import Margin
+from sfumato.privacy.measurements import Noisy
 
 Groups = list[list[list[int]]]
 """For each attribute its groups, each the codes of its leaves."""
@@ -35,14 +37,11 @@ def groups_of(
     grid = Grid.of_groups(groups)
     own = np.arange(grid.regions * 2) * 40 - 3 if counts is None else counts
     cells = np.arange(CELLS * 2) % 7 - 1 if histogram is None else histogram
-    return Release(
-        BOXES,
-        grid,
-        Noisy.even(own.reshape(grid.regions, 2).astype(np.int64), rates[0]),
-        margins or {},
-        manifest_of(BOXES, grid.regions * 2),
-        histogram=Noisy.even(cells.reshape(CELLS, 2).astype(np.int64), rates[1]),
-    )
+    fine = Noisy.even(cells.reshape(CELLS, 2).astype(np.int64), rates[1])
+    draft = drafted(grid, Noisy.even(own.reshape(grid.regions, 2).astype(np.int64), rates[0]), margins)
+    histogram = region_measurement(Grid.finest(BOXES.shape), fine, "histogram")
+    both = replace(draft, measurements=(histogram, *draft.measurements), model="coclusters")
+    return Release(BOXES, both, manifest_of(BOXES, grid.regions * 2))
 
 
 @st.composite
@@ -63,7 +62,7 @@ def group_releases(draw: st.DrawFn) -> Release:
 
 def leaves_by_hand(release: Release) -> list[tuple[list[int], ...]]:
     """Give the leaves of every region, one list for each attribute."""
-    grid = release.partition
+    grid = release.regions
     assert isinstance(grid, Grid)
     groups = [
         [grid.order_of(at)[lo:hi].tolist() for lo, hi in itertools.pairwise(cut)] for at, cut in enumerate(grid.cuts)
@@ -73,11 +72,11 @@ def leaves_by_hand(release: Release) -> list[tuple[list[int], ...]]:
 
 def estimates_by_hand(release: Release) -> tuple[np.ndarray, np.ndarray]:
     """Give every region's mean of both counts by inverse variance, and its variance."""
-    assert release.histogram is not None
-    cells = release.histogram.counts.reshape(*BOXES.shape, 2)
-    own, single = (variance_by_hand(noisy.rates[0]) for noisy in (release.counts, release.histogram))
+    assert release.model.histogram is not None
+    cells = release.model.histogram.counts.reshape(*BOXES.shape, 2)
+    own, single = (variance_by_hand(noisy.rates[0]) for noisy in (release.model.counts, release.model.histogram))
     values, variances = [], []
-    for count, leaves in zip(release.counts.counts, leaves_by_hand(release), strict=True):
+    for count, leaves in zip(release.model.counts.counts, leaves_by_hand(release), strict=True):
         sums = sum(cells[cell] for cell in itertools.product(*leaves))
         precision = np.array([1 / own, 1 / (single * math.prod(map(len, leaves)))])
         values.append((precision[0] * count + precision[1] * sums) / precision.sum())

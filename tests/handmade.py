@@ -12,13 +12,14 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from margins_by_hand import CLEAR, assert_same_margin, margins_of, people_by_hand
+from margins_by_hand import CLEAR, borders_by_hand, margins_of, people_by_hand
 from sfumato import Release, Schema
-from sfumato.geometry.boxes import Boxes, Regions
 from sfumato.geometry.grid import Grid
+from sfumato.geometry.regions import Regions
 from sfumato.geometry.tree import Tree
+from sfumato.models.margins import Margin
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.measurements import Margin, NodeCounts, Noisy
+from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.release.manifest import Manifest
 from trees import random_trees
 
@@ -47,6 +48,42 @@ def manifest_of(schema: Schema, cells: int, *, secure: bool = True) -> Manifest:
     return Manifest("0.1.0", "publication", "test", {"h": 3}, (debit,), secure, schema.digest, ("one step",))
 
 
+def margin_measurements(shape: tuple[int, ...], margins: Mapping[int, Margin]) -> list[Measurement]:
+    """Measure every level of margins, as a release has them."""
+    return [
+        Measurement(
+            f"margin {attribute} at depth {level.depth}",
+            Question(Grid.marginal(shape, {attribute: borders_by_hand(shape[attribute], level.depth)})),
+            Noisy.even(level.counts[:, None], level.rate),
+        )
+        for attribute, margin in margins.items()
+        for level in margin.levels
+    ]
+
+
+def region_measurement(
+    regions: Regions, noisy: Noisy, label: str = "counts", nodes: np.ndarray | None = None
+) -> Measurement:
+    """Measure regions, or nodes of a tree, by class."""
+    ends = regions.ends if isinstance(regions, Tree) else None
+    return Measurement(label, Question(regions, ends if nodes is None else nodes, noisy.counts.shape[1]), noisy)
+
+
+def drafted(
+    regions: Regions,
+    counts: Noisy,
+    margins: Mapping[int, Margin] | None = None,
+    earlier: Mapping[str, tuple[np.ndarray, Noisy]] | None = None,
+    model: str | None = None,
+) -> Draft:
+    """Put a draft together: margins, what was bought on the way, and the counts of the regions."""
+    measured = margin_measurements(regions.shape, margins or {})
+    measured += [region_measurement(regions, noisy, name, nodes) for name, (nodes, noisy) in (earlier or {}).items()]
+    exact = counts.is_exact and regions.kind == "tree"
+    kind = model or ("exact tree" if exact else regions.kind)
+    return Draft(regions, (*measured, region_measurement(regions, counts)), kind)
+
+
 def release_of(
     schema: Schema = PEOPLE,
     cuts: tuple[tuple[int, ...], ...] | None = CUTS,
@@ -59,16 +96,12 @@ def release_of(
     grid = Grid.whole(schema.shape) if cuts is None else Grid(cuts)
     shape = (grid.regions, len(schema.classes))
     given_counts = np.arange(math.prod(shape)).reshape(shape) - 3 if counts is None else counts.reshape(shape)
-    return Release(
-        schema,
-        grid,
-        Noisy.even(given_counts.astype(np.int64), Fraction(1, 2)),
-        {
-            attribute: margin if isinstance(margin, Margin) else Margin.flat(margin, CLEAR)
-            for attribute, margin in (margins or {}).items()
-        },
-        manifest_of(schema, given_counts.size, secure=secure),
-    )
+    known = {
+        attribute: margin if isinstance(margin, Margin) else Margin.flat(margin, CLEAR)
+        for attribute, margin in (margins or {}).items()
+    }
+    draft = drafted(grid, Noisy.even(given_counts.astype(np.int64), Fraction(1, 2)), known)
+    return Release(schema, draft, manifest_of(schema, given_counts.size, secure=secure))
 
 
 BOXES = Schema.loads("""
@@ -107,9 +140,10 @@ def tree_releases(draw: st.DrawFn) -> Release:
     """Give a release over a tree, with earlier counts of some nodes and perhaps margins."""
     tree = draw(random_trees(BOXES.shape))
     rounds = draw(st.lists(st.sets(st.integers(0, len(tree) - 1), min_size=1), max_size=3))
-    earlier = tuple(NodeCounts(np.array(sorted(nodes)), draw(noisy(len(nodes)))) for nodes in rounds)
+    earlier = {f"round {at}": (np.array(sorted(nodes)), draw(noisy(len(nodes)))) for at, nodes in enumerate(rounds)}
     margins = {at: draw(margins_of(leaves)) for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
-    return Release(BOXES, tree, draw(noisy(tree.regions)), margins, manifest_of(BOXES, 2 * tree.regions), earlier)
+    draft = drafted(tree, draw(noisy(tree.regions)), margins, earlier)
+    return Release(BOXES, draft, manifest_of(BOXES, 2 * tree.regions))
 
 
 # Answers by hand.
@@ -126,16 +160,16 @@ def leaf_weights(box: Mapping[str, tuple[int, int]]) -> dict[str, np.ndarray]:
 
 def ranges_by_hand(release: Release) -> list[list[list[int]]]:
     """Give every region's ranges."""
-    partition = release.partition
-    boxes = partition.boxes(0, partition.regions) if isinstance(partition, Grid) else partition.boxes[partition.leaves]
+    partition = release.regions
+    boxes = partition.boxes(0, partition.regions) if isinstance(partition, Grid) else partition.boxes[partition.ends]
     return boxes.tolist()
 
 
 def mass_by_hand(release: Release, attribute: int) -> np.ndarray:
     """Give each leaf a piece, and 2^40 pieces to all in proportion to their people; without a margin the piece only."""
-    if attribute not in release.margins:
+    if attribute not in release.model.margins:
         return np.ones(release.schema.shape[attribute])
-    people = people_by_hand(release.margins[attribute])
+    people = people_by_hand(release.model.margins[attribute])
     return np.rint(people / max(people.sum(), 1.0) * 2**40) + 1
 
 
@@ -169,31 +203,20 @@ def reloaded(release: Release, place: Path) -> Release:
 
 def assert_equal(one: Release, other: Release) -> None:
     assert one.schema == other.schema
-    assert_same_regions(one.partition, other.partition)
     assert one.manifest == other.manifest.with_files(one.manifest.files or {})
-    assert_same_noisy(one.counts, other.counts)
-    assert one.margins.keys() == other.margins.keys()
-    for attribute, margin in one.margins.items():
-        assert_same_margin(margin, other.margins[attribute])
-    assert one.consistency == other.consistency
-    for bought, again in zip(one.earlier, other.earlier, strict=True):
-        assert np.array_equal(bought.nodes, again.nodes)
-        assert_same_noisy(bought.noisy, again.noisy)
+    assert_same_draft(one.draft, other.draft)
 
 
-def assert_same_regions(one: Regions, other: Regions) -> None:
-    if isinstance(one, Boxes):
-        assert isinstance(other, Boxes)
-        assert one.shape == other.shape
-        assert np.array_equal(one.ranges, other.ranges)
-        return
-    if isinstance(one, Grid):
-        assert one == other
-        return
-    assert isinstance(other, Tree)
-    assert one.shape == other.shape
-    for facts in ("parents", "attributes", "lows", "highs"):
-        assert np.array_equal(getattr(one, facts), getattr(other, facts))
+def assert_same_draft(one: Draft, other: Draft) -> None:
+    """Fail unless nothing that was found or measured tells two drafts apart."""
+    assert (one.model, one.structure.kind) == (other.model, other.structure.kind)
+    assert one.structure.plain() == other.structure.plain()
+    for mine, theirs in zip(one.measurements, other.measurements, strict=True):
+        assert mine.label == theirs.label
+        assert mine.question.plain(one.structure) == theirs.question.plain(other.structure)
+        assert mine.question.shape == theirs.question.shape
+        assert np.array_equal(mine.question.nodes, theirs.question.nodes)
+        assert_same_noisy(mine.noisy, theirs.noisy)
 
 
 def assert_same_noisy(one: Noisy, other: Noisy) -> None:
@@ -213,11 +236,12 @@ def release_over(
 ) -> Release:
     """Release counts of regions, and earlier ones of some nodes, all with the same noise."""
     bought = Noisy.even(np.array(list((earlier or {}).values()), np.int64).reshape(-1, 2), rate)
-    return Release(
-        BOXES,
-        tree,
-        Noisy.even(np.array(counts, np.int64), rate),
-        {0: Margin.flat(np.array([9, 3, -1, -2, 4, 0]), CLEAR)},
-        manifest_of(BOXES, 2 * tree.regions),
-        (NodeCounts(np.array(list(earlier), np.int64), bought),) if earlier else (),
-    )
+    on_the_way = {"earlier": (np.array(list(earlier), np.int64), bought)} if earlier else {}
+    margins = {0: Margin.flat(np.array([9, 3, -1, -2, 4, 0]), CLEAR)}
+    draft = drafted(tree, Noisy.even(np.array(counts, np.int64), rate), margins, on_the_way)
+    return Release(BOXES, draft, manifest_of(BOXES, 2 * tree.regions))
+
+
+def on_the_way(release: Release) -> list[Measurement]:
+    """Give what was bought for nodes of a tree before its regions."""
+    return [one for one in release.draft.measurements[:-1] if one.question.nodes is not None]

@@ -56,13 +56,13 @@ def capped() -> Release:
     """Give a release with capped confidence."""
     account = Account(workplace() / "patients.ledger", PATIENTS)
     method = Confidence(sensitive="disease", statistics=STATISTICS, rules=RULES)
-    return account.publish_without_epsilon(SICK, method, unsafe_seed=3)
+    return account.publish(SICK, method, unsafe_seed=3)
 
 
 @cache
 def folders() -> tuple[Path, ...]:
     """Give a saved release of every kind."""
-    anonymous = Account(workplace() / "open.ledger", PATIENTS).publish_without_epsilon(SICK, Mondrian(k=50))
+    anonymous = Account(workplace() / "open.ledger", PATIENTS).publish(SICK, Mondrian(k=50))
     tree = release_over(handmade_tree(), [[9, 3], [4, 1], [-1, 2]], {0: [20, 9]})
     kinds = {"grid": release(), "tree": tree, "boxes": capped(), "anonymous": anonymous}
     for name, one in kinds.items():

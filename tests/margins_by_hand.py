@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from sfumato.privacy.measurements import Groups, Margin
+from sfumato.models.margins import Margin, MarginLevel
 
 CLEAR = Fraction(20)
 """A rate with so little noise that nothing is left to judge."""
@@ -32,10 +32,10 @@ def margins_of(draw: st.DrawFn, leaves: int) -> Margin:
 
 
 @st.composite
-def groups_of(draw: st.DrawFn, leaves: int, depth: int) -> Groups:
+def groups_of(draw: st.DrawFn, leaves: int, depth: int) -> MarginLevel:
     parts = len(borders_by_hand(leaves, depth)) - 1
     counts = draw(st.lists(st.integers(-5, 50), min_size=parts, max_size=parts))
-    return Groups(depth, np.array(counts, np.int64), draw(st.sampled_from([Fraction(1, 10), Fraction(1, 7)])))
+    return MarginLevel(depth, np.array(counts, np.int64), draw(st.sampled_from([Fraction(1, 10), Fraction(1, 7)])))
 
 
 def variance_by_hand(rate: Fraction) -> float:

@@ -74,7 +74,7 @@ def the_most_is_the_median(patch: pytest.MonkeyPatch) -> None:
     def most(charges):
         if charges.tree is None:
             return charges.common
-        return charges.common + int(np.median(charges.grains[charges.tree.leaves])) * GRAIN
+        return charges.common + int(np.median(charges.grains[charges.tree.ends])) * GRAIN
 
     patch.setattr(Charges, "most", property(most))
 

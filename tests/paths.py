@@ -30,7 +30,7 @@ def boxes_of(tally: Tally) -> np.ndarray:
     """Give the boxes of a tally's places."""
     partition = tally.partition
     if isinstance(partition, Tree):
-        return partition.boxes[tally.leaves_asked]
+        return partition.boxes[tally.ends_asked]
     return partition.boxes(0, partition.regions)
 
 
@@ -62,6 +62,6 @@ def charged(charges: Charges, points: np.ndarray) -> list[Fraction]:
     """Give what the meter holds that each point has paid."""
     if charges.tree is None or charges.grains is None:
         return [charges.common] * len(points)
-    leaves = charges.tree.leaves
+    leaves = charges.tree.ends
     nodes = leaves[places_of(charges.tree.boxes[leaves], points)]
     return [charges.common + int(grains) * GRAIN for grains in charges.grains[nodes]]

@@ -61,10 +61,10 @@ def splits_end_at_the_largest_value(patch: pytest.MonkeyPatch) -> None:
     def score(choices, counts, score, stakes):
         scored = real(choices, counts, score, stakes)
         each = np.repeat(scored.scores, scored.copies)
-        for way in np.flatnonzero(choices.ways.is_split).tolist():
-            held = counts.by_leaf[int(choices.ways.attributes[way])].keys
+        for way in np.flatnonzero(choices.candidates.is_split).tolist():
+            held = counts.by_leaf[int(choices.candidates.attributes[way])].keys
             start, end = choices.candidate_starts[way : way + 2]
-            offset = int(held.max(initial=0)) - int(choices.ways.lows[way])
+            offset = int(held.max(initial=0)) - int(choices.candidates.lows[way])
             each[min(start + max(offset, 1), end) : end] -= 10**6
         return Scored(each, np.ones(len(each), np.int64), choices.candidate_starts[choices.group_starts], stakes)
 
@@ -152,7 +152,7 @@ HONEST = Bug(lambda _: None, Laplace(), NOBODY, replay=False, audit=False)
 
 
 def check_by_replay(bug: Bug) -> None:
-    """Record one table of the pair and replay the other, both ways, with several seeds."""
+    """Record one table of the pair and replay the other, both candidates, with several seeds."""
     tables = [engine_of(bug.pair.table(complete=complete)) for complete in (True, False)]
     for seed in range(6):
         for one, other in (tables, reversed(tables)):

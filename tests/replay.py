@@ -12,13 +12,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from margins_by_hand import assert_same_margin
+from handmade import assert_same_draft
 from sfumato.errors import SfumatoError
 from sfumato.geometry.grid import Grid
-from sfumato.geometry.tree import Partition, Tree
 from sfumato.methods.method import Draft, Method
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.measurements import Noisy
 from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.noise import SeededStream
@@ -136,31 +134,6 @@ def run(method: Method, schema: Schema, engine: CountEngine, epsilon: Fraction, 
     return draft, purse
 
 
-def same_partition(left: Partition, right: Partition) -> bool:
-    if isinstance(left, Tree) and isinstance(right, Tree):
-        return np.array_equal(left.boxes, right.boxes) and np.array_equal(left.parents, right.parents)
-    return left == right
-
-
-def assert_same_draft(left: Draft, right: Draft) -> None:
-    """Fail unless nothing tells two drafts apart."""
-    assert same_partition(left.partition, right.partition)
-    assert (left.steps, left.consistency) == (right.steps, right.consistency)
-    _assert_same_noisy(left.counts, right.counts)
-    for one, other in zip(left.earlier, right.earlier, strict=True):
-        assert np.array_equal(one.nodes, other.nodes)
-        _assert_same_noisy(one.noisy, other.noisy)
-    assert left.margins.keys() == right.margins.keys()
-    for attribute, margin in left.margins.items():
-        assert_same_margin(margin, right.margins[attribute])
-
-
-def _assert_same_noisy(left: Noisy, right: Noisy) -> None:
-    assert np.array_equal(left.counts, right.counts)
-    assert left.rates == right.rates
-    assert np.array_equal(left.rate_of, right.rate_of)
-
-
 def compare(
     method: Method, schema: Schema, engine: CountEngine, neighbour: CountEngine, *, epsilon: Fraction, seed: int
 ) -> None:
@@ -172,6 +145,7 @@ def compare(
     replayer.finish()
     assert purse.debits == other.debits, "the neighbour pays otherwise"
     assert sum((debit.epsilon for debit in purse.debits), Fraction(0)) <= epsilon
+    assert draft.steps == again.steps
     assert_same_draft(draft, again)
     assert len(recorder.calls) == len(purse.debits), "a round has no debit of its own"
     lost = paid = Fraction(0)
@@ -179,7 +153,7 @@ def compare(
         loss = loss_of(debit, left, right)
         lost, paid = lost + loss, paid + debit.epsilon
         assert lost <= paid, f"{debit.label}: rounds cost more than their debits"
-        if isinstance(draft.partition, Grid):
+        if isinstance(draft.structure, Grid):
             assert loss <= debit.epsilon, f"{debit.label}: a round costs more than its debit"
 
 

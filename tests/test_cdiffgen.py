@@ -29,7 +29,7 @@ def test_the_leaves_of_the_steps_are_the_regions_of_the_grid() -> None:
     grid = Grid.whole((4, 47))
     for step in STEPS:
         grid = grid.refine(step.attribute, step.borders)
-    found = sorted(map(tuple, tree.boxes_of(tree.leaves).reshape(-1, 4).tolist()))
+    found = sorted(map(tuple, tree.boxes_of(tree.ends).reshape(-1, 4).tolist()))
     assert found == sorted(map(tuple, grid.boxes(0, grid.regions).reshape(-1, 4).tolist()))
 
 
@@ -60,21 +60,21 @@ def test_every_path_spends_the_whole_budget(adult, adult_codes, epsilon: str, wo
     method = CDiffGen(specializations=9, workload=workload)
     draft, purse = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(epsilon), Recorder(5))
     assert sum(debit.epsilon for debit in purse.debits) == Fraction(epsilon)
-    tree = draft.partition
+    tree = draft.structure
     paid = np.zeros(len(tree), object)
     for earlier in draft.earlier:
         paid[earlier.nodes] += earlier.noisy.rates[0]
     for node in range(1, len(tree)):
         paid[node] += paid[tree.parents[node]]
-    totals = paid[tree.leaves] + [draft.counts.rates[index] for index in draft.counts.rate_of]
+    totals = paid[tree.ends] + [draft.final.noisy.rates[index] for index in draft.final.noisy.rate_of]
     assert len(set(totals)) == 1
 
 
 def test_as_published_all_nodes_get_the_same_share_of_half_the_budget(adult, adult_codes) -> None:
     method = CDiffGen.as_published(specializations=6)
     draft, purse = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(6))
-    levels = int(draft.partition.depths.max()) + 1
-    rates = {rate for one in draft.earlier for rate in one.noisy.rates} | set(draft.counts.rates)
+    levels = int(draft.structure.depths.max()) + 1
+    rates = {rate for one in draft.earlier for rate in one.noisy.rates} | set(draft.final.noisy.rates)
     assert len(draft.earlier) == levels - 1
     (rate,) = rates
     assert 0 <= rate * levels - Fraction(1, 2) < 40 * GRAIN
@@ -85,7 +85,7 @@ def test_as_published_all_nodes_get_the_same_share_of_half_the_budget(adult, adu
 def test_the_leaves_alone_are_diffgen(adult, adult_codes) -> None:
     draft, _ = run(CDiffGen(levels="leaves"), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(7))
     assert draft.earlier == ()
-    assert len(draft.counts.rates) == 1
+    assert len(draft.final.noisy.rates) == 1
 
 
 @pytest.mark.parametrize(

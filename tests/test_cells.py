@@ -39,7 +39,7 @@ attributes:
 def test_cells_are_the_counts_of_their_leaves(held: int, release: Release, asked: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "MOST_HELD", held)
-        found = cell_estimates(release.partition, release.estimates.values, release.sides, release._leaf_spreads, asked)
+        found = cell_estimates(release.regions, release.model.values, release.sides, release._leaf_spreads, asked)
     names, shape = list(BOXES.predictors), [BOXES.shape[at] for at in asked]
     assert found.shape == (*shape, 2)
     places = list(itertools.product(*map(range, shape), range(2)))

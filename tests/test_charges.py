@@ -11,7 +11,7 @@ import pytest
 from replay import Purse, Recorder
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, PrivacyError
-from sfumato.geometry.candidates import Ways
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN
@@ -61,8 +61,8 @@ def test_levels_may_be_passed_over() -> None:
 @pytest.mark.parametrize("tree", [OTHER, ROOT], ids=["another", "an earlier"])
 def test_on_a_tree_that_does_not_refine_the_known_one_all_have_paid_the_most(tree: Tree) -> None:
     charges = charge(charge(Charges(), ROOT, n0=5), HALVES, n1=7)
-    assert all(paid(charges, tree, node) == 12 * GRAIN for node in tree.leaves.tolist())
-    assert charge(charges, tree, **{f"n{tree.leaves[0]}": 1}).most == 13 * GRAIN
+    assert all(paid(charges, tree, node) == 12 * GRAIN for node in tree.ends.tolist())
+    assert charge(charges, tree, **{f"n{tree.ends[0]}": 1}).most == 13 * GRAIN
 
 
 def metered(epsilon: Fraction = Fraction(1)) -> tuple[Meter, Purse, Recorder]:
@@ -107,18 +107,22 @@ def test_prices_that_no_path_can_pay_are_refused(spend: list[int]) -> None:
 
 def test_a_choice_charges_only_where_it_chooses_at_its_own_price() -> None:
     meter, _, recorder = metered()
-    choices = Choices.by_place(tally(HALVES), Ways.join([Ways.splits(0, 1, 0, 6), Ways.splits(1, 1, 0, 6)]))
+    choices = Choices.by_place(
+        tally(HALVES), Candidates.join([Candidates.splits(0, 1, 0, 6), Candidates.splits(1, 1, 0, 6)])
+    )
     meter.select(choices, Max(), np.array([1000, 3000]), "choice", "permute-and-flip")
     assert recorder.calls[0].rates == (GRAIN,)
     assert recorder.calls[0].shape[1] == (1000, 3000)
     assert meter.rest(tally(HALVES)).tolist() == [10**9 - 1000, 10**9 - 3000]
-    meter.select(Choices.of(tally(HALVES), [Ways.splits(0, 1, 0, 6)]), Max(), Fraction(1, 2), "one", "exponential")
+    meter.select(
+        Choices.of(tally(HALVES), [Candidates.splits(0, 1, 0, 6)]), Max(), Fraction(1, 2), "one", "exponential"
+    )
     assert meter.rest(tally(HALVES)).tolist() == [5 * 10**8 - 1000, 10**9 - 3000]
 
 
 def test_on_a_tree_every_group_has_a_leaf_of_its_own() -> None:
     meter, purse, _ = metered()
-    twice = Choices.of(tally(HALVES), [Ways.splits(0, 1, 0, 3), Ways.splits(0, 1, 3, 6)])
+    twice = Choices.of(tally(HALVES), [Candidates.splits(0, 1, 0, 3), Candidates.splits(0, 1, 3, 6)])
     with pytest.raises(PrivacyError, match="a leaf of its own"):
         meter.select(twice, Max(), Fraction(1, 2), "choice", "permute-and-flip")
     assert purse.debits == []
@@ -178,6 +182,6 @@ def test_places_cannot_be_changed_after_they_were_checked() -> None:
     nodes[:] = 1
     assert asked.nodes is not None
     assert asked.nodes.tolist() == [1, 2]
-    for kept in (asked.nodes, asked.place_of_node, tally(HALVES).leaves_asked):
+    for kept in (asked.nodes, asked.place_of_node, tally(HALVES).ends_asked):
         with pytest.raises(ValueError, match="read-only"):
             kept[0] = 2

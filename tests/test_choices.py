@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import PrivacyError
-from sfumato.geometry.candidates import Ways
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.choices import Choices, score_choices
@@ -23,37 +23,43 @@ HALVES = Tally(Grid.whole((4, 47)).refine(0, (2,)), 2, (0, 1))
 
 
 def test_children_of_the_papers_first_specializations(paper_engine: MemoryEngine) -> None:
-    asked = Choices.of(WHOLE, [Ways.join([Ways.one(0, 0, (0, 2, 4)), Ways.one(0, 1, (0, 22, 47))])])
+    asked = Choices.of(WHOLE, [Candidates.join([Candidates.one(0, 0, (0, 2, 4)), Candidates.one(0, 1, (0, 22, 47))])])
     scored = score_choices(asked, paper_engine.tally(WHOLE), Max(), np.ones(1, np.int64))
     assert (scored.scores.tolist(), scored.copies.tolist(), scored.starts.tolist()) == ([4, 5], [1, 1], [0, 2])
 
 
 def test_children_inside_regions(paper_engine: MemoryEngine) -> None:
-    asked = Choices.of(HALVES, [Ways.splits(0, 1, 19, 22), Ways.splits(1, 1, 19, 22)])
+    asked = Choices.of(HALVES, [Candidates.splits(0, 1, 19, 22), Candidates.splits(1, 1, 19, 22)])
     scored = score_choices(asked, paper_engine.tally(HALVES), PenaltyLeft(), np.ones(2, np.int64))
     narrow, wide = 0, 2 * 2**16 // 47
     assert np.repeat(scored.scores, scored.copies).tolist() == [-wide, -wide, -narrow, -wide]
 
 
 def test_splits_are_all_points_of_the_declared_range() -> None:
-    ways = Ways.splits(0, 1, 3, 7)
-    assert ways.candidates.tolist() == [3]
-    every = ways.pick(np.zeros(3, np.int64), np.arange(3))
+    candidates = Candidates.splits(0, 1, 3, 7)
+    assert candidates.each.tolist() == [3]
+    every = candidates.pick(np.zeros(3, np.int64), np.arange(3))
     assert [every[index].borders for index in range(3)] == [(3, 4, 7), (3, 5, 7), (3, 6, 7)]
 
 
 def test_ways_are_taken_whole() -> None:
-    ways = Ways.join([Ways.one(0, 0, (0, 1, 2, 4)), Ways.splits(0, 1, 0, 3), Ways.one(0, 1, (0, 9, 12))])
-    kept = ways.take(np.array([True, False, True]))
+    candidates = Candidates.join(
+        [Candidates.one(0, 0, (0, 1, 2, 4)), Candidates.splits(0, 1, 0, 3), Candidates.one(0, 1, (0, 9, 12))]
+    )
+    kept = candidates.take(np.array([True, False, True]))
     assert [kept[index].borders for index in range(2)] == [(0, 1, 2, 4), (0, 9, 12)]
-    assert ways.take(np.array([2, 1]))[1].borders == (0, 3)
+    assert candidates.take(np.array([2, 1]))[1].borders == (0, 3)
 
 
 def test_picks_count_the_candidates_of_their_group() -> None:
     asked = Choices.of(
-        HALVES, [Ways.join([Ways.one(0, 0, (0, 1, 2)), Ways.splits(0, 1, 0, 5)]), Ways.splits(1, 1, 7, 9)]
+        HALVES,
+        [
+            Candidates.join([Candidates.one(0, 0, (0, 1, 2)), Candidates.splits(0, 1, 0, 5)]),
+            Candidates.splits(1, 1, 7, 9),
+        ],
     )
-    assert asked.candidates == 1 + 4 + 1
+    assert asked.number == 1 + 4 + 1
     first, last = asked.chosen(np.array([0, 0])), asked.chosen(np.array([4, 0]))
     assert [first[0].borders, first[1].borders] == [(0, 1, 2), (7, 8, 9)]
     assert [last[0].borders, last[1].borders] == [(0, 4, 5), (7, 8, 9)]
@@ -61,27 +67,27 @@ def test_picks_count_the_candidates_of_their_group() -> None:
 
 TREE = Tree.whole((4, 9)).refine([0], [1], [0, 4, 9], [0, 3])
 every_way = st.one_of(
-    st.just(Ways.one(0, 0, (0, 2, 4))),
-    st.integers(0, 2).flatmap(lambda lo: st.integers(lo + 2, 4).map(lambda hi: Ways.splits(0, 1, lo, hi))),
-    st.integers(0, 2).map(lambda lo: Ways.splits(0, 0, lo, 4)),
+    st.just(Candidates.one(0, 0, (0, 2, 4))),
+    st.integers(0, 2).flatmap(lambda lo: st.integers(lo + 2, 4).map(lambda hi: Candidates.splits(0, 1, lo, hi))),
+    st.integers(0, 2).map(lambda lo: Candidates.splits(0, 0, lo, 4)),
 )
 
 
 @settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 2)), max_size=30),
-    ways=st.lists(every_way, min_size=1, max_size=4),
+    candidates=st.lists(every_way, min_size=1, max_size=4),
     name=st.sampled_from(sorted(SCORES.keys() - {"balanced"})),
 )
-def test_runs_are_the_scores_of_every_single_candidate(rows: list, ways: list[Ways], name: str) -> None:
+def test_runs_are_the_scores_of_every_single_candidate(rows: list, candidates: list[Candidates], name: str) -> None:
     table = np.array(rows, np.uint8).reshape(len(rows), 3)
     tally = Tally(TREE, 3, (0, 1))
     counts = MemoryEngine([table[:, 0], table[:, 1]], table[:, 2]).tally(tally)
-    asked, score = Choices.of(tally, [Ways.join(ways)]), SCORES[name]()
+    asked, score = Choices.of(tally, [Candidates.join(candidates)]), SCORES[name]()
     scored = score_choices(asked, counts, score, np.ones(1, np.int64))
-    assert scored.group_ends[-1] == asked.candidates
+    assert scored.group_ends[-1] == asked.number
     expected = []
-    for pick in range(asked.candidates):
+    for pick in range(asked.number):
         one = asked.chosen(np.array([pick]))[0]
         inside = table[table[:, 1] < 4]
         ranges = list(pairwise(one.borders))
@@ -107,32 +113,32 @@ def test_runs_are_the_scores_of_every_single_candidate(rows: list, ways: list[Wa
 @pytest.mark.parametrize(
     "groups",
     [
-        (Ways.splits(0, 1, 0, 22), Ways.splits(0, 1, 22, 47)),
-        (Ways.splits(0, 1, 0, 47), Ways.splits(1, 0, 0, 4)),
+        (Candidates.splits(0, 1, 0, 22), Candidates.splits(0, 1, 22, 47)),
+        (Candidates.splits(0, 1, 0, 47), Candidates.splits(1, 0, 0, 4)),
         (
-            Ways.join([Ways.splits(0, 1, 0, 9), Ways.splits(1, 1, 0, 9)]),
-            Ways.splits(0, 1, 9, 12),
+            Candidates.join([Candidates.splits(0, 1, 0, 9), Candidates.splits(1, 1, 0, 9)]),
+            Candidates.splits(0, 1, 9, 12),
         ),
     ],
 )
-def test_disjoint_groups_pass(groups: tuple[Ways, ...]) -> None:
+def test_disjoint_groups_pass(groups: tuple[Candidates, ...]) -> None:
     Choices.of(HALVES, groups)
 
 
 @pytest.mark.parametrize(
     "groups",
     [
-        (Ways.splits(0, 1, 0, 23), Ways.splits(0, 1, 22, 47)),
-        (Ways.splits(0, 1, 0, 47), Ways.splits(0, 0, 0, 4)),
-        (Ways.splits(0, 1, 0, 10), Ways.splits(0, 1, 0, 10)),
+        (Candidates.splits(0, 1, 0, 23), Candidates.splits(0, 1, 22, 47)),
+        (Candidates.splits(0, 1, 0, 47), Candidates.splits(0, 0, 0, 4)),
+        (Candidates.splits(0, 1, 0, 10), Candidates.splits(0, 1, 0, 10)),
         (
-            Ways.join([Ways.splits(0, 1, 0, 9), Ways.splits(0, 0, 0, 4)]),
-            Ways.splits(0, 1, 9, 12),
+            Candidates.join([Candidates.splits(0, 1, 0, 9), Candidates.splits(0, 0, 0, 4)]),
+            Candidates.splits(0, 1, 9, 12),
         ),
-        (Ways.splits(1, 1, 0, 4), Ways.splits(0, 1, 2, 5), Ways.splits(1, 1, 3, 5)),
+        (Candidates.splits(1, 1, 0, 4), Candidates.splits(0, 1, 2, 5), Candidates.splits(1, 1, 3, 5)),
     ],
 )
-def test_groups_that_share_records_are_refused(groups: tuple[Ways, ...]) -> None:
+def test_groups_that_share_records_are_refused(groups: tuple[Candidates, ...]) -> None:
     with pytest.raises(PrivacyError, match="different records"):
         Choices.of(HALVES, groups)
 
@@ -140,13 +146,13 @@ def test_groups_that_share_records_are_refused(groups: tuple[Ways, ...]) -> None
 @pytest.mark.parametrize(
     "group",
     [
-        Ways.one(0, 0, (0, 2, 5)),
-        Ways.one(0, 0, (-1, 2, 4)),
-        Ways.one(0, 0, (0, 2, 2)),
-        Ways.one(1, 0, (0, 2, 4)),
+        Candidates.one(0, 0, (0, 2, 5)),
+        Candidates.one(0, 0, (-1, 2, 4)),
+        Candidates.one(0, 0, (0, 2, 2)),
+        Candidates.one(1, 0, (0, 2, 4)),
     ],
 )
-def test_candidates_that_the_tally_does_not_count_are_refused(group: Ways) -> None:
+def test_candidates_that_the_tally_does_not_count_are_refused(group: Candidates) -> None:
     with pytest.raises(PrivacyError, match="a range that the tally counts"):
         Choices.of(WHOLE, [group])
 
@@ -154,7 +160,7 @@ def test_candidates_that_the_tally_does_not_count_are_refused(group: Ways) -> No
 def test_an_attribute_that_was_not_counted_is_refused() -> None:
     only_first = Tally(Grid.whole((4, 47)), 2, (0,))
     with pytest.raises(PrivacyError, match="a range that the tally counts"):
-        Choices.of(only_first, [Ways.splits(0, 1, 0, 5)])
+        Choices.of(only_first, [Candidates.splits(0, 1, 0, 5)])
     with pytest.raises(PrivacyError, match="an attribute that the tally counts"):
         Cells(only_first, 1)
     for absent in (-1, 2):
@@ -168,8 +174,8 @@ def test_what_names_no_cells_is_not_read_as_places(by) -> None:
         Cells(WHOLE, by)
 
 
-@pytest.mark.parametrize("groups", [(), (Ways.join([]),), (Ways.splits(0, 0, 1, 2),)])
-def test_empty_groups_are_refused(groups: tuple[Ways, ...]) -> None:
+@pytest.mark.parametrize("groups", [(), (Candidates.join([]),), (Candidates.splits(0, 0, 1, 2),)])
+def test_empty_groups_are_refused(groups: tuple[Candidates, ...]) -> None:
     with pytest.raises(PrivacyError, match="must have a candidate"):
         Choices.of(WHOLE, groups)
 
@@ -187,16 +193,18 @@ def test_empty_groups_are_refused(groups: tuple[Ways, ...]) -> None:
 )
 def test_ways_without_borders_and_groups_without_ways_are_refused(borders: list, starts: list, groups: list) -> None:
     """A way of one border has no children: its score would be that of its neighbour, in another place."""
-    ways = Ways(np.array([0, 0, 1]), np.zeros(3, np.int64), np.array(borders), np.array(starts))
+    candidates = Candidates(np.array([0, 0, 1]), np.zeros(3, np.int64), np.array(borders), np.array(starts))
     with pytest.raises(PrivacyError, match="two borders or more"):
-        Choices(HALVES, ways, np.array(groups))
+        Choices(HALVES, candidates, np.array(groups))
 
 
 def test_small_integers_do_not_wrap() -> None:
     """Place 4 of 64 leaves begins at 256, which is 0 in one byte: the records of place 0 would be scored twice."""
     tally = Tally(Grid.whole((5, 64)).refine(0, range(1, 5)), np.int8(2), (np.int8(1),))
-    ways = Ways(np.array([0, 4], np.uint8), np.ones(2, np.int8), np.array([0, 64, 0, 64], np.uint8), np.arange(3) * 2)
-    asked = Choices.by_place(tally, ways)
+    candidates = Candidates(
+        np.array([0, 4], np.uint8), np.ones(2, np.int8), np.array([0, 64, 0, 64], np.uint8), np.arange(3) * 2
+    )
+    asked = Choices.by_place(tally, candidates)
     engine = MemoryEngine([np.zeros(1, np.uint8), np.full(1, 10, np.uint8)], np.zeros(1, np.uint8))
     scored = score_choices(asked, engine.tally(tally), Max(), np.ones(2, np.int64))
     assert scored.scores.tolist() == [1, 1, 0]
@@ -213,8 +221,8 @@ def test_choices_stay_as_they_were_checked(name: str) -> None:
         "groups": np.array([0, 1, 2]),
     }
     *arrays, groups = (array[:] for array in given.values())
-    asked = Choices(HALVES, Ways(*arrays), groups)
-    kept = asked.group_starts if name == "groups" else getattr(asked.ways, name)
+    asked = Choices(HALVES, Candidates(*arrays), groups)
+    kept = asked.group_starts if name == "groups" else getattr(asked.candidates, name)
     before = kept.tolist()
     given[name][:] = 9
     assert kept.tolist() == before
@@ -223,9 +231,9 @@ def test_choices_stay_as_they_were_checked(name: str) -> None:
 
 
 def test_what_is_worked_out_about_choices_cannot_be_changed() -> None:
-    asked = Choices.of(HALVES, [Ways.splits(0, 1, 0, 4), Ways.splits(1, 1, 4, 8)])
-    ways = asked.ways
-    for kept in (ways.lows, ways.highs, ways.is_split, ways.candidates, asked.candidate_starts):
+    asked = Choices.of(HALVES, [Candidates.splits(0, 1, 0, 4), Candidates.splits(1, 1, 4, 8)])
+    candidates = asked.candidates
+    for kept in (candidates.lows, candidates.highs, candidates.is_split, candidates.each, asked.candidate_starts):
         assert not kept.flags.writeable
 
 
@@ -233,6 +241,6 @@ def test_what_is_worked_out_about_choices_cannot_be_changed() -> None:
 def test_tables_of_numbers_are_no_lists_of_ways(flat: str) -> None:
     places, groups = np.array([0, 1]), np.array([0, 1, 2])
     places, groups = (places[:, None], groups) if flat == "places" else (places, groups[:, None])
-    ways = Ways(places, np.ones(2, np.int64), np.array([0, 4, 4, 8]), np.array([0, 2, 4]))
+    candidates = Candidates(places, np.ones(2, np.int64), np.array([0, 4, 4, 8]), np.array([0, 2, 4]))
     with pytest.raises(PrivacyError, match="two borders or more"):
-        Choices(HALVES, ways, groups)
+        Choices(HALVES, candidates, groups)

@@ -43,7 +43,7 @@ def capped(**parameters: object) -> Confidence:
 
 def published(draft: OpenDraft) -> Counter[tuple]:
     """Give the published records: their ranges and class."""
-    boxes, counts = draft.partition.ranges.tolist(), draft.counts.counts
+    boxes, counts = draft.structure.ranges.tolist(), draft.final.counts
     return Counter(
         {
             (tuple(map(tuple, boxes[at])), label): int(counts[at, label])
@@ -113,7 +113,7 @@ def test_records_fare_as_if_each_climbed_alone(table: Rows, sampling: str, disto
     draft = drafted(method, table)
     assert published(draft) == expected
     told = [int(line.split()[1].replace(",", "")) for line in draft.notes if line.startswith("suppressed")]
-    assert sum(told) == suppressed == len(table) - draft.counts.counts.sum()
+    assert sum(told) == suppressed == len(table) - draft.final.counts.sum()
 
 
 @given(rows(60), st.sampled_from(["0.5", "0.9"]), st.randoms(use_true_random=False))
@@ -134,14 +134,14 @@ def test_the_cap_holds_by_hand_and_the_order_does_not_matter(table: Rows, sampli
         assert float(sampling) * count / sizes[box] <= 1 - (1 - marginal) ** records.total() + 1e-9
     chance.shuffle(table)
     again = drafted(method, table)
-    assert np.array_equal(again.partition.ranges, draft.partition.ranges)
-    assert np.array_equal(again.counts.counts, draft.counts.counts)
+    assert np.array_equal(again.regions.ranges, draft.structure.ranges)
+    assert np.array_equal(again.counts.counts, draft.final.counts)
 
 
 def test_a_frequent_record_stays_as_it_is_and_a_rare_one_climbs() -> None:
     table = [(a, b, c, k) for a in range(9) for b in range(5) for c in range(3) for k in range(3)] * 20
     draft = drafted(capped(), table)
-    assert (np.diff(draft.partition.ranges) == 1).all()
+    assert (np.diff(draft.structure.ranges) == 1).all()
     alone = drafted(capped(distortion="1"), table[:90])
     assert (np.diff(alone.partition.ranges) > 1).any()
 
@@ -153,8 +153,8 @@ def test_the_minimum_generalization_comes_first() -> None:
     schema, method = Schema.parse(plain), capped()
     table = [(a, b, c, k) for a in range(9) for b in range(5) for c in range(3) for k in range(3)] * 20
     draft = method.publish(exact(table, schema), method.narrowed(schema))
-    assert set(map(tuple, draft.partition.ranges[:, 0].tolist())) == {(0, 3), (3, 6), (6, 9)}
-    assert set(map(tuple, draft.partition.ranges[:, 1].tolist())) == {(0, 2), (2, 5)}
+    assert set(map(tuple, draft.structure.ranges[:, 0].tolist())) == {(0, 3), (3, 6), (6, 9)}
+    assert set(map(tuple, draft.structure.ranges[:, 1].tolist())) == {(0, 2), (2, 5)}
 
 
 def test_own_statistics_are_no_finer_than_what_is_published() -> None:

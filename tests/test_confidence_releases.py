@@ -60,7 +60,7 @@ METHOD = Confidence(sensitive="disease", statistics=STATISTICS, rules=RULES)
 
 def publish(folder: Path, method: Confidence = METHOD, table: pd.DataFrame = TABLE, seed: int | None = 3) -> Release:
     account = Account(folder / "patients.ledger", SCHEMA)
-    return account.publish_without_epsilon(table, method, out=folder / "release", unsafe_seed=seed)
+    return account.publish(table, method, out=folder / "release", unsafe_seed=seed)
 
 
 def test_files_hold_everything(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_files_hold_everything(tmp_path: Path) -> None:
 
 def test_counts_stand_for_the_people_and_tell_the_luck_of_the_draw(tmp_path: Path) -> None:
     release = publish(tmp_path)
-    drawn = release.counts.counts.sum()
+    drawn = release.model.counts.counts.sum()
     everyone = release.count()
     assert everyone.value == pytest.approx(drawn / 0.9)
     assert everyone.stddev == pytest.approx((drawn * 0.1) ** 0.5 / 0.9)
@@ -91,7 +91,7 @@ def test_counts_stand_for_the_people_and_tell_the_luck_of_the_draw(tmp_path: Pat
 def test_every_answer_is_that_of_people_spread_inside_their_groups(tmp_path: Path) -> None:
     release = publish(tmp_path)
     found, variance = 0.0, 0.0
-    for box, counts in zip(release.partition.ranges, release.counts.counts, strict=True):
+    for box, counts in zip(release.regions.ranges, release.model.counts.counts, strict=True):
         inside = len(set(range(3, 17)) & set(range(*box[0]))) / (box[0, 1] - box[0, 0])
         inside *= len({0} & set(range(*box[2]))) / (box[2, 1] - box[2, 0])
         found += inside * counts[:2].sum() / 0.9
@@ -105,7 +105,7 @@ def test_every_answer_is_that_of_people_spread_inside_their_groups(tmp_path: Pat
 def test_the_other_faces(tmp_path: Path) -> None:
     release = publish(tmp_path)
     records = release.records("pandas")
-    assert records["count"].sum() == release.counts.counts.sum()
+    assert records["count"].sum() == release.model.counts.counts.sum()
     sample = release.sample(frame="pandas", seed=1)
     assert len(sample) == release.total
     assert sample.age.between(20, 59).all()
@@ -184,9 +184,9 @@ def test_a_promise_that_the_counts_break_is_not_believed(tmp_path: Path) -> None
     forge(tmp_path / "release", promise=sure.plain(), guarantee=sure.guarantee, adversary=sure.adversary)
     with pytest.raises(ReleaseError, match="groups must be as its manifest promises"):
         Release.load(tmp_path / "release")
-    assert not sure.kept(release.partition, release.counts.counts)
-    assert not promise.kept(release.partition, -release.counts.counts)
-    assert not KAnonymity(1, promise.quasi).kept(release.partition, release.counts.counts)
+    assert not sure.kept(release.regions, release.model.counts.counts)
+    assert not promise.kept(release.regions, -release.model.counts.counts)
+    assert not KAnonymity(1, promise.quasi).kept(release.regions, release.model.counts.counts)
 
 
 @pytest.mark.parametrize("change", [{"group": 10**6}, {"class": 3}, {"count": 0}])
@@ -240,7 +240,7 @@ def test_what_cannot_be_published_is_refused(
 def test_claims_about_a_person_are_those_of_the_groups(tmp_path: Path) -> None:
     release = publish(tmp_path)
     found = claims_about(release, "age=45, sex=male, town=Dd")
-    boxes, counts = release.partition.ranges, release.counts.counts
+    boxes, counts = release.regions.ranges, release.model.counts.counts
     leaf = np.array([25, 1, 3])
     own = ((boxes[:, :, 0] <= leaf) & (leaf < boxes[:, :, 1])).all(axis=1)
     assert (found.groups, found.records) == (own.sum(), counts[own].sum())
@@ -261,7 +261,7 @@ def test_the_nearest_claim_is_within_its_cap(tmp_path: Path) -> None:
     claim = nearest_claim(release)
     assert claim.observed <= claim.expected
     risk = group_risk(release)
-    assert risk.prosecutor == pytest.approx(0.9 / release.counts.counts.sum(axis=1).min())
+    assert risk.prosecutor == pytest.approx(0.9 / release.model.counts.counts.sum(axis=1).min())
     assert risk.worst_confidence <= 0.9
 
 

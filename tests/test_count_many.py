@@ -56,14 +56,14 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 def covariance_by_hand(release: Release) -> np.ndarray:
     """Give the covariance of the regions' estimates, one coefficient of a measurement after the other."""
-    if isinstance(release.partition, Grid):
-        return np.diag(release.counts.variances)
-    tree, nodes = release.partition, release.estimates.nodes
+    if isinstance(release.regions, Grid):
+        return np.diag(release.model.counts.variances)
+    tree, nodes = release.regions, release.model.nodes
     precision = np.zeros(len(tree))
-    for bought in (NodeCounts(tree.leaves, release.counts), *release.earlier):
+    for bought in (NodeCounts(tree.ends, release.model.counts), *release.earlier):
         precision[bought.nodes] += 1 / bought.noisy.variances
     reconcile = Consistent.of if release.consistency == "least squares" else Consistent.as_published
-    one_by_one = reconcile(tree.parents, np.eye(len(tree)), precision).values[tree.leaves]
+    one_by_one = reconcile(tree.parents, np.eye(len(tree)), precision).values[tree.ends]
     seen = precision > 0
     assert nodes.passes.precision[seen] == pytest.approx(precision[seen])
     return one_by_one[:, seen] @ np.diag(1 / precision[seen]) @ one_by_one[:, seen].T
@@ -71,7 +71,7 @@ def covariance_by_hand(release: Release) -> np.ndarray:
 
 def assert_as_by_hand(release: Release, boxes: list[dict]) -> None:
     answers = release.count_many([leaf_weights(box) for box in boxes])
-    covariance, values = covariance_by_hand(release), release.estimates.values
+    covariance, values = covariance_by_hand(release), release.model.values
     for number, box in enumerate(boxes):
         weights = weight_by_hand(release, box)
         variance = sum(one @ covariance @ one for one in weights.T)
@@ -108,8 +108,8 @@ def test_assumed_is_what_is_not_covered_wholly(release: Release, boxes: list[dic
         weights = weight_by_hand(release, {name: limits for name, limits in box.items() if name != "class"})[:, 0]
         classes = slice(*box.get("class", (0, 2)))
         whole = np.isclose(weights, 1, rtol=0, atol=1e-12)
-        if not release.margins:  # without margins only regions that are wholly covered weigh 1
-            resolved = release.estimates.values[whole, classes].sum()
+        if not release.model.margins:  # without margins only regions that are wholly covered weigh 1
+            resolved = release.model.values[whole, classes].sum()
             assert answer.assumed == pytest.approx(0 if answer.aligned else answer.value - resolved, abs=1e-6)
 
 
@@ -117,7 +117,7 @@ def test_weights_need_not_be_shares() -> None:
     """Twice the people of one range, minus those of another."""
     release = release_over(handmade_tree(), [[40, 10], [5, -2], [9, 30]], {2: [20, 25], 0: [60, 44]})
     weights = {"b": np.array([2.0, 2.0, -1.0, -1.0])}
-    values, covariance = release.estimates.values, covariance_by_hand(release)
+    values, covariance = release.model.values, covariance_by_hand(release)
     by_hand = np.array([0.5, 2, -1])
     assert release.count(weights).value == pytest.approx((by_hand @ values).sum())
     assert release.count(weights).stddev == pytest.approx(math.sqrt(2 * by_hand @ covariance @ by_hand))
@@ -159,7 +159,7 @@ def test_tiles_split_every_node_once(tree: Tree, size: int) -> None:
     top = tiles_of(tree, {at: sides_of_nodes(tree, at) for at in range(3)}, size)
     tiles = [] if top is None else list(walked(top))
     inner = [node for tile in tiles for node in np.delete(tile.nodes, tile.ends).tolist()]
-    assert sorted(inner) == np.setdiff1d(np.arange(len(tree)), tree.leaves).tolist()
+    assert sorted(inner) == np.setdiff1d(np.arange(len(tree)), tree.ends).tolist()
     for tile in tiles:
         assert {end for end, node in enumerate(tile.nodes[tile.ends]) if node in inner} == set(tile.further)
         for end, further in tile.further.items():
@@ -258,11 +258,11 @@ def wide_tree(leaves: int) -> Tree:
     """Halve the widest range of every leaf, round after round."""
     tree = Tree.whole(WIDE.shape)
     while tree.regions < leaves:
-        boxes = tree.boxes_of(tree.leaves)
+        boxes = tree.boxes_of(tree.ends)
         along = (boxes[:, :, 1] - boxes[:, :, 0]).argmax(axis=1)
         lo, hi = boxes[np.arange(len(boxes)), along].T
         borders = np.stack([lo, (lo + hi) // 2, hi], axis=1).ravel()
-        tree = tree.refine(tree.leaves, along, borders, np.arange(len(along) + 1) * 3)
+        tree = tree.refine(tree.ends, along, borders, np.arange(len(along) + 1) * 3)
     return tree
 
 

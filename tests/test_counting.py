@@ -64,7 +64,7 @@ def publish(folder: Path, table: Any = PEOPLE, **how: Any) -> bytes:
     release = Account(folder / "people.ledger", SCHEMA).publish(
         table, DiffMulti(specializations=20), 1, unsafe_seed=1, **how
     )
-    return release.counts.counts.tobytes() + repr(release.manifest).encode()
+    return release.model.counts.counts.tobytes() + repr(release.manifest).encode()
 
 
 def test_a_table_that_fits_is_counted_in_memory_and_else_by_duckdb(tmp_path: Path, asked: list[dict[str, Any]]) -> None:

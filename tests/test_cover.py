@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sfumato.models.estimates import minimum_cover
 
 from sfumato.geometry.tree import Tree
-from sfumato.models.estimates import minimum_cover
 from trees import random_trees
 
 ABCD = Tree.whole((4,)).refine([0], [0], [0, 2, 4], [0, 3]).refine([1, 2], [0, 0], [0, 1, 2, 2, 3, 4], [0, 3, 6])
@@ -28,7 +28,7 @@ def test_example_3_and_figure_3(asked: str, cover: set[str]) -> None:
 
 def regions_below(tree: Tree, node: int) -> set[int]:
     found = set()
-    for leaf in tree.leaves.tolist():
+    for leaf in tree.ends.tolist():
         at = leaf
         while at not in (node, -1):
             at = int(tree.parents[at])
@@ -41,7 +41,7 @@ def regions_below(tree: Tree, node: int) -> set[int]:
 @given(random_trees((3, 3), most_levels=3), st.data())
 def test_a_cover_is_exact_and_no_smaller_one_exists(tree: Tree, data: st.DataObject) -> None:
     flags = np.array(data.draw(st.lists(st.booleans(), min_size=tree.regions, max_size=tree.regions)))
-    wanted = set(tree.leaves[flags].tolist())
+    wanted = set(tree.ends[flags].tolist())
     cover = minimum_cover(tree, flags).tolist()
     below = {node: regions_below(tree, node) for node in range(len(tree))}
     assert set().union(*(below[node] for node in cover)) == wanted

@@ -37,7 +37,7 @@ def test_example_3_of_the_paper(paper_schema: Schema, paper_engine: MemoryEngine
     method = DiffGen(specializations=2, margins=Fraction(0))
     draft, _ = run(method, paper_schema, paper_engine, Fraction(1), Scripted([0, 2 + 21]))
     assert draft.steps == ("job: Any_Job → Professional, Artist", "age: [18, 65) → [18, 40), [40, 65)")
-    assert draft.counts.counts.sum(axis=1).tolist() == [3, 1, 4, 0]
+    assert draft.final.counts.sum(axis=1).tolist() == [3, 1, 4, 0]
 
 
 def test_the_papers_schedule(adult) -> None:
@@ -63,7 +63,7 @@ def test_with_a_huge_budget_it_makes_the_best_choices_and_counts_exactly(paper_s
     label = (age >= 20).astype(np.uint8)
     draft, _ = run(DiffGen(specializations=1), paper_schema, MemoryEngine([job, age], label), HUGE, Recorder(1))
     assert draft.steps == ("age: [18, 65) → [18, 38), [38, 65)",)
-    assert draft.counts.counts.tolist() == [[300, 0], [0, 100]]
+    assert draft.final.counts.tolist() == [[300, 0], [0, 100]]
 
 
 class Counting:
@@ -91,7 +91,7 @@ def test_growth_to_the_end_publishes_the_contingency_table(paper_schema: Schema,
     most = most_specializations(list(paper_schema.predictors.values()))
     assert most == 3 + 46
     draft, _ = run(DiffGen(specializations=most), paper_schema, paper_engine, Fraction(1), Recorder(0))
-    assert draft.partition.regions == 4 * 47
+    assert draft.structure.regions == 4 * 47
     assert draft.margins == {}
 
 
@@ -100,7 +100,7 @@ def test_no_more_cells_than_allowed_are_ever_made(paper_schema: Schema, paper_en
         draft, purse = run(
             DiffGen(specializations=30, max_cells=64), paper_schema, paper_engine, Fraction(1), Recorder(seed)
         )
-        assert draft.counts.counts.size <= 64
+        assert draft.final.counts.size <= 64
         assert sum((debit.epsilon for debit in purse.debits), Fraction(0)) == 1
 
 

@@ -14,7 +14,7 @@ from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffMulti, Schema
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, MethodError
-from sfumato.geometry.candidates import Divisions, Ways, longest_path, most_specializations_of_boxes
+from sfumato.geometry.candidates import Candidates, Divisions, longest_path, most_specializations_of_boxes
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.methods.diffmulti import Known
@@ -102,7 +102,7 @@ def test_families_share_all_they_have_in_proportion(families: list, random) -> N
 def test_example_4_5_splits_are_scored_by_the_intervals_between_records(table_1: MemoryEngine) -> None:
     """[1930, 1947), [1947, 1953), ..., [1968, 1999): our split points are those at which a record changes sides."""
     tally = Tally(Tree.whole(TABLE_1.shape), 2, (0, 1))
-    every = Choices.of(tally, [Ways.splits(0, 1, 0, 69)])
+    every = Choices.of(tally, [Candidates.splits(0, 1, 0, 69)])
     scored = score_choices(every, table_1.tally(tally), Max(), np.ones(1, np.int64))
     years = [1930, 1947, 1953, 1955, 1957, 1959, 1968, 1998]
     assert scored.copies.tolist() == [later - earlier for earlier, later in pairwise(years)]
@@ -120,10 +120,10 @@ def test_equation_14_is_used_up_by_growth_without_end(leaves: list[int]) -> None
     """A tree that specializes until nothing is left has made exactly so many specializations."""
     attributes = [Numeric(lower=0, upper=size) if size > 1 else Numeric(lower=0, upper=1, step=2) for size in leaves]
     tree, divisions, steps = Tree.whole([one.leaves for one in attributes]), Divisions(attributes), 0
-    while len(ways := divisions.ways(tree.boxes_of(tree.leaves), np.arange(tree.regions))):
-        first = ways.take(np.unique(ways.places, return_index=True)[1])
+    while len(candidates := divisions.candidates(tree.boxes_of(tree.ends), np.arange(tree.regions))):
+        first = candidates.take(np.unique(candidates.places, return_index=True)[1])
         chosen = first.pick(np.arange(len(first)), np.zeros(len(first), np.int64))
-        tree = tree.refine(tree.leaves[chosen.places], chosen.attributes, chosen.borders, chosen.starts)
+        tree = tree.refine(tree.ends[chosen.places], chosen.attributes, chosen.borders, chosen.starts)
         steps += len(chosen)
     assert steps == most_specializations_of_boxes(attributes)
 
@@ -183,7 +183,7 @@ class Passes(MemoryEngine):
 def test_one_pass_and_at_most_three_debits_per_level(adult, adult_codes, method: DiffMulti) -> None:
     engine = Passes(*adult_codes)
     draft, purse = run(method, adult.schema, engine, Fraction(1), Recorder(1))
-    levels = int(draft.partition.depths.max())
+    levels = int(draft.structure.depths.max())
     assert levels > 5
     margins = [debit for debit in purse.debits if debit.label.startswith("margin")]
     assert engine.passes <= levels + 2 + bool(margins)
@@ -195,27 +195,27 @@ def test_one_pass_and_at_most_three_debits_per_level(adult, adult_codes, method:
 def test_adaptive_growth_spends_all_of_epsilon_on_every_path(adult, adult_codes) -> None:
     draft, purse = run(DiffMulti(), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(2))
     assert sum(debit.epsilon for debit in purse.debits) == 1
-    tree = draft.partition
+    tree = draft.structure
     spent = np.zeros(len(tree), object)
     for earlier in draft.earlier:
         spent[earlier.nodes] += [earlier.noisy.rates[index] for index in earlier.noisy.rate_of]
-    spent[tree.leaves] += [draft.counts.rates[index] for index in draft.counts.rate_of]
-    assert max(spent[tree.leaves]) < 1
-    assert len(set(draft.counts.rates)) > 10
+    spent[tree.ends] += [draft.final.noisy.rates[index] for index in draft.final.noisy.rate_of]
+    assert max(spent[tree.ends]) < 1
+    assert len(set(draft.final.noisy.rates)) > 10
 
 
 def test_no_more_specializations_than_allowed(adult, adult_codes) -> None:
     for method in (DiffMulti(specializations=5), DiffMulti.as_published(specializations=40)):
         draft, _ = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(5), Recorder(3))
-        assert len(np.unique(draft.partition.parents[1:])) <= method.specializations
+        assert len(np.unique(draft.structure.parents[1:])) <= method.specializations
 
 
 def test_even_shares_need_no_sizes(adult, adult_codes) -> None:
     method = DiffMulti(schedule="paper", score="max", distribution="even", specializations=100, margins=Fraction(0))
     draft, purse = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(4))
     assert not any(debit.label.startswith("size") for debit in purse.debits)
-    assert len(np.unique(draft.partition.parents[1:])) <= 100
-    assert draft.counts.rates[0] > Fraction(1, 2)
+    assert len(np.unique(draft.structure.parents[1:])) <= 100
+    assert draft.final.noisy.rates[0] > Fraction(1, 2)
 
 
 def test_with_a_huge_budget_the_first_split_is_the_best(adult, adult_codes) -> None:
@@ -224,7 +224,7 @@ def test_with_a_huge_budget_the_first_split_is_the_best(adult, adult_codes) -> N
         DiffMulti(score="max", depth=1), adult.schema, MemoryEngine(*adult_codes), Fraction(900), Recorder(5)
     )
     names = list(adult.schema.predictors)
-    assert names[draft.partition.attributes[1]] == "capital_gain"
+    assert names[draft.structure.attributes[1]] == "capital_gain"
 
 
 def test_children_take_their_parents_counts_into_account() -> None:
@@ -251,8 +251,8 @@ def test_tables_of_one_kind_without_a_class_and_with_single_leaves(schema: Schem
     method = DiffMulti(score=score, schedule=schedule)
     engine = MemoryEngine([np.array([0, 1, 2, 2] * 50, np.uint8), np.zeros(200, np.uint8)], np.zeros(200, np.uint8))
     draft, purse = run(method, schema, engine, Fraction(8), Recorder(6))
-    assert draft.partition.regions > 1
-    assert draft.counts.counts.shape == (draft.partition.regions, 1)
+    assert draft.structure.regions > 1
+    assert draft.final.counts.shape == (draft.structure.regions, 1)
     assert sum(debit.epsilon for debit in purse.debits) <= 8
 
 
@@ -261,7 +261,7 @@ def test_growth_ends_when_nothing_is_left_to_specialize() -> None:
         [np.array([0, 1, 2, 2] * 5000, np.uint8), np.zeros(20_000, np.uint8)], np.zeros(20_000, np.uint8)
     )
     draft, _ = run(DiffMulti(specializations=10**9), NAMES, engine, Fraction(8), Recorder(7))
-    assert draft.partition.regions == 3
+    assert draft.structure.regions == 3
 
 
 @pytest.mark.parametrize("score", ["max", "balanced", "deviation", "gain"])
@@ -311,7 +311,7 @@ def test_an_empty_table_is_published_like_any_other() -> None:
     for method in (DiffMulti(), DiffMulti.as_published(specializations=5)):
         draft, purse = run(method, TABLE_1, MemoryEngine([empty, empty], empty), Fraction(1), Recorder(8))
         assert sum(debit.epsilon for debit in purse.debits) == 1
-        assert draft.partition.regions >= 1
+        assert draft.structure.regions >= 1
 
 
 def test_a_round_on_the_grid_and_rounds_on_the_tree_share_one_budget(table_1: MemoryEngine) -> None:

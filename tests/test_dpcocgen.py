@@ -53,13 +53,13 @@ def published(
 
 def sealed(draft: Draft, debits: list) -> Release:
     manifest = Manifest("0.1.0", "publication", "dpcocgen", {}, tuple(debits), False, SCHEMA.digest, draft.steps)
-    return Release(SCHEMA, draft.partition, draft.counts, draft.margins, manifest, histogram=draft.histogram)
+    return Release(SCHEMA, draft.structure, draft.final.noisy, draft.margins, manifest, histogram=draft.histogram)
 
 
 def groups(draft: Draft, attribute: int) -> list[list[int]]:
-    assert isinstance(draft.partition, Grid)
-    parts = draft.partition.part_of(attribute)
-    return [np.flatnonzero(parts == part).tolist() for part in range(draft.partition.parts[attribute])]
+    assert isinstance(draft.structure, Grid)
+    parts = draft.structure.part_of(attribute)
+    return [np.flatnonzero(parts == part).tolist() for part in range(draft.structure.parts[attribute])]
 
 
 # What is learnt and paid.
@@ -91,7 +91,7 @@ def test_debits_sum_to_epsilon_exactly(method: DPCocGen, epsilon: str) -> None:
     assert sum(debit.epsilon for debit in debits) == Fraction(epsilon)
     assert [debit.label for debit in debits if "margin" not in debit.label] == ["histogram", "counts"]
     assert debits[0].cells == 5 * 13 * 3 * 2
-    assert draft.counts.rates == (debits[-1].epsilon,)
+    assert draft.final.noisy.rates == (debits[-1].epsilon,)
 
 
 @pytest.mark.parametrize("method", VARIANTS, ids=str)
@@ -109,9 +109,9 @@ def test_noise_too_small_for_floating_point_breaks_nothing(histogram: str) -> No
 
 def test_margins_of_what_the_grid_tells_are_not_bought() -> None:
     draft, debits = published(DPCocGen(cells=12), 2)
-    unresolved = {f"margin of {list(SCHEMA.predictors)[at]}" for at in draft.partition.unresolved}
+    unresolved = {f"margin of {list(SCHEMA.predictors)[at]}" for at in draft.structure.unresolved}
     assert {debit.label for debit in debits} == unresolved | {"histogram", "counts"}
-    assert set(draft.margins) == set(draft.partition.unresolved)
+    assert set(draft.margins) == set(draft.structure.unresolved)
 
 
 def test_all_that_was_paid_for_is_kept() -> None:
@@ -129,14 +129,14 @@ def test_as_published_has_neither_margins_nor_histogram_and_spreads_evenly() -> 
     town, inside = (sorted(groups(draft, 0), key=len)[-1], release.sample_codes(12_000, seed=1)["town"])
     drawn = np.bincount(inside, minlength=5)[town]
     assert drawn.min() > 0.85 * drawn.max()
-    assert not isinstance(release.estimates, CoclusterEstimates)
+    assert not isinstance(release.model, CoclusterEstimates)
 
 
 @pytest.mark.parametrize(("cells", "regions"), [(1, 1), (2, 2), (4, 4), (8, 8)])
 def test_a_number_of_groups_is_kept_to_and_made_use_of(cells: int, regions: int) -> None:
     """The class is counted value by value in any case, so its own parts do not count."""
     draft, _ = published(DPCocGen(cells=cells), 2)
-    assert draft.partition.regions == regions
+    assert draft.structure.regions == regions
 
 
 def test_parts_of_the_class_do_not_use_up_groups() -> None:
@@ -160,7 +160,7 @@ def test_less_information_is_coarser() -> None:
 def test_a_class_is_not_needed() -> None:
     draft, _ = published(DPCocGen(), 2, SCHEMA.only(["town", "age"]))
     assert groups(draft, 0) == [[0, 2, 4], [1, 3]]
-    assert draft.counts.counts.shape == (draft.partition.regions, 1)
+    assert draft.final.counts.shape == (draft.structure.regions, 1)
 
 
 def test_one_attribute_and_the_class_are_two() -> None:
@@ -181,7 +181,7 @@ attributes:
     ages = [None if one else int(age) for one, age in zip(sex, rng.integers(0, 10, 3000), strict=True)]
     table = pa.table({"age": ages, "sex": ["fm"[one] for one in sex]})
     release = Account(tmp_path / "ledger", schema).publish(table, DPCocGen(), 5, unsafe_seed=1)
-    assert groups(Draft(release.partition, release.counts), 0) == [list(range(10)), [10]]
+    assert groups(Draft(release.regions, release.model.counts), 0) == [list(range(10)), [10]]
     drawn = release.sample(seed=1).to_pylist()
     assert {row["sex"] for row in drawn if row["age"] is None} == {"m"}
     assert release.count("sex = m and age >= 0").value == pytest.approx(0, abs=60)
@@ -215,7 +215,7 @@ attributes:
     engine = MemoryEngine([np.zeros(50, np.uint8)] * 2, np.zeros(50, np.uint8))
     for method in (DPCocGen(), DPCocGen.as_published()):
         draft, purse = run(method, schema, engine, Fraction(1), Recorder(1))
-        assert (draft.partition.regions, draft.steps[-1]) == (1, NO_STRUCTURE)
+        assert (draft.structure.regions, draft.steps[-1]) == (1, NO_STRUCTURE)
         assert sum(debit.epsilon for debit in purse.debits) == 1
 
 

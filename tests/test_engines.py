@@ -52,7 +52,7 @@ def by_hand(rows: np.ndarray, box: np.ndarray, attribute: int | None = None) -> 
 def test_counts_are_exact_and_dense(
     open_engine: Open, rows: np.ndarray, partition: Partition, wanted: set[int]
 ) -> None:
-    boxes = partition.boxes[partition.leaves] if isinstance(partition, Tree) else partition.boxes(0, partition.regions)
+    boxes = partition.boxes[partition.ends] if isinstance(partition, Tree) else partition.boxes(0, partition.regions)
     with opened(open_engine, rows) as engine:
         counts = engine.tally(Tally(partition, CLASSES, tuple(sorted(wanted))))
     assert counts.by_place.dtype == np.int64
@@ -70,7 +70,7 @@ def test_counts_are_exact_and_dense(
 def test_some_leaves_of_a_tree_are_counted_alone(
     open_engine: Open, rows: np.ndarray, tree: Tree, data: st.DataObject
 ) -> None:
-    nodes = np.array(sorted(data.draw(st.sets(st.sampled_from(tree.leaves.tolist())))), np.int64)
+    nodes = np.array(sorted(data.draw(st.sets(st.sampled_from(tree.ends.tolist())))), np.int64)
     with opened(open_engine, rows) as engine:
         counts = engine.tally(Tally(tree, CLASSES, (0, 1, 2), nodes))
     assert counts.by_place.shape == (len(nodes), CLASSES)

@@ -87,7 +87,7 @@ def test_one_group_predicts_the_majority() -> None:
 def test_a_release_without_people_predicts_the_first_class() -> None:
     classes = (ROWS["a"] < 8).astype(np.uint8)
     release = exact_release(GRID, classes)
-    empty = Release(SCHEMA, GRID, Noisy.even(-1 - release.counts.counts, Fraction(1)), {}, release.manifest)
+    empty = Release(SCHEMA, GRID, Noisy.even(-1 - release.model.counts.counts, Fraction(1)), {}, release.manifest)
     assert accuracy(empty, ROWS | {"class": classes}) == (classes == 0).mean()
 
 
@@ -167,7 +167,7 @@ def test_a_release_without_a_class_does_not_classify() -> None:
 @given(random_trees(SCHEMA.shape) | st.just(GRID))
 def test_information_is_lost_row_by_row(partition: Partition) -> None:
     """Compare with what each row pays, read off its own box."""
-    boxes = partition.boxes(0, partition.regions) if isinstance(partition, Grid) else partition.boxes[partition.leaves]
+    boxes = partition.boxes(0, partition.regions) if isinstance(partition, Grid) else partition.boxes[partition.ends]
     mine = boxes[regions_of(partition, COLUMNS)]
     alike = sum(int((mine == box).all(axis=(1, 2)).sum()) for box in mine)
     widths = mine[..., 1] - mine[..., 0]
@@ -223,7 +223,7 @@ def test_exact_counts_of_whole_groups_have_no_error() -> None:
 
 def test_errors_are_relative_with_a_floor() -> None:
     release = exact_release(GRID, np.zeros(500, np.uint8))
-    off = Release(SCHEMA, GRID, Noisy.even(release.counts.counts + 1, Fraction(1)), {}, release.manifest)
+    off = Release(SCHEMA, GRID, Noisy.even(release.model.counts.counts + 1, Fraction(1)), {}, release.manifest)
     everyone, nobody = RangeQuery({"a": (0, 10)}), RangeQuery({"a": (5, 5)})
     assert relative_errors(off, [everyone], ROWS, 500) == pytest.approx(12 / 500)
     assert relative_errors(off, [nobody], ROWS, 500) == pytest.approx(0)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from open_tables import SMALL, Fuse, Notes, exact
-from sfumato import METHODS, SYNTACTIC, Account, DiffGen, Mondrian
+from sfumato import METHODS, WITHOUT_EPSILON, Account, DiffGen, Mondrian
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.budget import INFINITE, NonPrivate
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.tally import Domain, Tally
-from sfumato.without_epsilon import SyntacticMethod
+from sfumato.without_epsilon import MethodWithoutEpsilon
 from sfumato.without_epsilon.method import OpenDraft
 from test_account import SCHEMA, TABLE, Schema
 
@@ -119,14 +119,14 @@ def account(path: Path) -> Account:
 
 def test_a_private_method_is_refused_exact_counts(account: Account, path: Path) -> None:
     with pytest.raises(PrivacyError, match="diffgen must not see exact counts"):
-        account.publish_without_epsilon(TABLE, DiffGen())  # type: ignore[arg-type]
+        account.publish(TABLE, DiffGen())  # type: ignore[arg-type]
     assert not path.exists()
 
 
 def test_no_method_is_of_both_kinds() -> None:
-    assert not any(issubclass(method, SyntacticMethod) for method in METHODS.values())
-    assert not any(hasattr(method, "plan") for method in SYNTACTIC.values())
-    assert not METHODS.keys() & SYNTACTIC.keys()
+    assert not any(issubclass(method, MethodWithoutEpsilon) for method in METHODS.values())
+    assert not any(hasattr(method, "plan") for method in WITHOUT_EPSILON.values())
+    assert not METHODS.keys() & WITHOUT_EPSILON.keys()
 
 
 def test_a_method_without_epsilon_is_refused_a_meter(account: Account) -> None:
@@ -135,7 +135,7 @@ def test_a_method_without_epsilon_is_refused_a_meter(account: Account) -> None:
 
 
 def test_the_account_publishes_and_remembers(account: Account, tmp_path: Path) -> None:
-    release = account.publish_without_epsilon(TABLE, Mondrian(k=5), out=tmp_path / "out")
+    release = account.publish(TABLE, Mondrian(k=5), out=tmp_path / "out")
     assert release.total == 60
     (publication,) = account.statement().publications
     assert (publication.outcome, publication.paid) == ("published", math.inf)
@@ -146,10 +146,10 @@ def test_the_account_publishes_and_remembers(account: Account, tmp_path: Path) -
 def test_a_budget_is_kept_from_the_start(tmp_path: Path, path: Path) -> None:
     account = Account(path, Schema.loads(SCHEMA))
     with pytest.raises(BudgetError, match="must be published with an epsilon"):
-        account.publish_without_epsilon(TABLE, Mondrian(k=5), out=tmp_path / "out")
+        account.publish(TABLE, Mondrian(k=5), out=tmp_path / "out")
     assert not path.exists()
     assert not (tmp_path / "out").exists()
-    account.publish_without_epsilon(TABLE, Mondrian(k=5), despite_budget=True)
+    account.publish(TABLE, Mondrian(k=5), despite_budget=True)
     assert account.statement().left == 0
 
 
@@ -169,7 +169,7 @@ def test_a_table_that_nothing_can_save_is_refused_and_not_booked(
     account: Account, path: Path, method: Mondrian, table, told: str
 ) -> None:
     with pytest.raises(MethodError, match=told):
-        account.publish_without_epsilon(table, method)
+        account.publish(table, method)
     assert not path.exists()
 
 
@@ -181,7 +181,7 @@ def test_a_broken_promise_is_no_release(account: Account, tmp_path: Path, monkey
 
     monkeypatch.setattr(Mondrian, "publish", careless)
     with pytest.raises(PrivacyError, match="every group must have the promised k-anonymity"):
-        account.publish_without_epsilon(TABLE.head(9), Mondrian(k=4), out=tmp_path / "out")
+        account.publish(TABLE.head(9), Mondrian(k=4), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (publication,) = account.statement().publications
     assert publication.outcome == "failed"

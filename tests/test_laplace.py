@@ -21,7 +21,7 @@ def test_every_cell_is_counted_with_all_of_epsilon(adult, adult_codes) -> None:
     assert [(debit.label, debit.epsilon) for debit in purse.debits] == [("counts", 50)]
     truth = np.zeros((*schema.shape, 2), np.int64)
     np.add.at(truth, (*columns, adult_codes[1]), 1)
-    assert np.array_equal(draft.counts.counts.reshape(truth.shape), truth)
+    assert np.array_equal(draft.final.counts.reshape(truth.shape), truth)
 
 
 def test_a_domain_too_large_is_refused_with_its_longest_attributes(adult) -> None:

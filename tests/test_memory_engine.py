@@ -90,7 +90,7 @@ def test_a_tree_that_grows_is_counted_like_one_that_was_always_there(stages: lis
     different, weights = np.unique(rows, axis=1, return_counts=True)
     growing = [MemoryEngine(list(rows[:-1]), rows[-1]), MemoryEngine(list(different[:-1]), different[-1], weights)]
     for stage in data.draw(st.lists(st.sampled_from(stages), max_size=5)):
-        some = data.draw(st.none() | st.sets(st.sampled_from(stage.leaves.tolist())))
+        some = data.draw(st.none() | st.sets(st.sampled_from(stage.ends.tolist())))
         nodes = None if some is None else np.array(sorted(some), np.int64)
         tally = Tally(stage, CLASSES, data.draw(st.sampled_from([(), (0,), (1, 2), (0, 1, 2)])), nodes)
         afresh = MemoryEngine(list(rows[:-1]), rows[-1]).tally(tally)

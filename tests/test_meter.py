@@ -10,7 +10,7 @@ import pytest
 from replay import Purse, Recorder
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError, LedgerError
-from sfumato.geometry.candidates import Ways
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.choices import Choices
 from sfumato.privacy.meter import Meter
@@ -18,7 +18,7 @@ from sfumato.privacy.scores import SCORES, BalancedMax, InfoGain, Max
 from sfumato.privacy.tally import Cells, Tally
 
 WHOLE = Tally(Grid.whole((4, 47)), 2, (0, 1))
-ASKED = Choices.of(WHOLE, [Ways.splits(0, 1, 0, 47)])
+ASKED = Choices.of(WHOLE, [Candidates.splits(0, 1, 0, 47)])
 
 
 class Spy:

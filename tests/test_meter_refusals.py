@@ -12,7 +12,7 @@ import pytest
 from replay import Purse, Recorder
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import CountError, PrivacyError
-from sfumato.geometry.candidates import Ways
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.choices import Choices
@@ -24,7 +24,7 @@ SHAPE, CLASSES = (8,), 2
 HALVES = Tree.whole(SHAPE).refine([0], [0], [0, 4, 8], [0, 3])
 GRID = Tally(Grid.whole(SHAPE), CLASSES, (0,))
 LEAF = Tally(HALVES, CLASSES, (), np.array([2]))
-SPLITS = Choices.of(GRID, [Ways.splits(0, 0, 0, 8)])
+SPLITS = Choices.of(GRID, [Candidates.splits(0, 0, 0, 8)])
 
 Ask = Callable[[Meter], object]
 
@@ -146,8 +146,8 @@ class LooseChoices(Choices):
     """Choices that could check nothing."""
 
 
-class LooseWays(Ways):
-    """Ways that could change."""
+class LooseWays(Candidates):
+    """Candidates that could change."""
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,13 @@ def test_what_only_resembles_a_question_or_a_price_is_refused(cells: Cells, spen
 @pytest.mark.parametrize(
     "choices",
     [
-        LooseChoices(GRID, SPLITS.ways, SPLITS.group_starts),
+        LooseChoices(GRID, SPLITS.candidates, SPLITS.group_starts),
         Choices(
             GRID,
-            LooseWays(*(getattr(SPLITS.ways, name) for name in ("places", "attributes", "borders", "starts"))),
+            LooseWays(*(getattr(SPLITS.candidates, name) for name in ("places", "attributes", "borders", "starts"))),
             SPLITS.group_starts,
         ),
-        Choices(LooseTally(Grid.whole(SHAPE), CLASSES, (0,)), SPLITS.ways, SPLITS.group_starts),
+        Choices(LooseTally(Grid.whole(SHAPE), CLASSES, (0,)), SPLITS.candidates, SPLITS.group_starts),
     ],
 )
 def test_what_only_resembles_choices_is_refused(choices: Choices) -> None:

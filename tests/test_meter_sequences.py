@@ -18,7 +18,7 @@ from replay import Purse, Recorder
 from sfumato.engines import memory
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import BudgetError
-from sfumato.geometry.candidates import Ways
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy import choices as scoring
@@ -63,7 +63,7 @@ def counted(rows: np.ndarray, cells: Cells) -> list[list[int]]:
 def scored(rows: np.ndarray, choices: Choices, score: Score) -> list[int]:
     """Score candidate after candidate by hand."""
     boxes, scores = boxes_of(choices.tally), []
-    for way in (choices.ways[index] for index in range(len(choices.ways))):
+    for way in (choices.candidates[index] for index in range(len(choices.candidates))):
         low, *between, high = way.borders
         for borders in [way.borders] if between else [(low, split, high) for split in range(low + 1, high)]:
             box = boxes[way.place].copy()
@@ -99,12 +99,12 @@ class Sequence:
         elif act == "ask a grid":
             self.ask(Tally(Grid.whole(SHAPE).refine(1, self.chance.choice([(), (2,), (1, 3)])), CLASSES, (0, 1)))
         else:
-            leaves = sorted(self.chance.sample(tree.leaves.tolist(), self.chance.randint(1, tree.regions)))
+            leaves = sorted(self.chance.sample(tree.ends.tolist(), self.chance.randint(1, tree.regions)))
             self.ask(Tally(tree, CLASSES, (0, 1), np.array(leaves)), rest=act == "ask for the rest")
 
     def grown(self, tree: Tree) -> Tree:
         """Split some leaves that can be split."""
-        ready = [node for node in tree.leaves.tolist() if (np.diff(tree.boxes[node]) > 1).any()]
+        ready = [node for node in tree.ends.tolist() if (np.diff(tree.boxes[node]) > 1).any()]
         nodes = sorted(self.chance.sample(ready, min(len(ready), self.chance.randint(1, 2))))
         along = [self.chance.choice(np.flatnonzero(np.diff(tree.boxes[node])[:, 0] > 1).tolist()) for node in nodes]
         ranges = [tree.boxes[node, attribute].tolist() for node, attribute in zip(nodes, along, strict=True)]
@@ -113,13 +113,13 @@ class Sequence:
 
     def ask(self, tally: Tally, *, rest: bool = False) -> None:
         """Measure or choose, and write down what the mechanism used; a refusal must not look, and costs nothing."""
-        ways = [] if rest or self.chance.random() < 0.5 else list(self.ways(tally))
+        candidates = [] if rest or self.chance.random() < 0.5 else list(self.candidates(tally))
         question = (
-            Choices.by_place(tally, Ways.join(ways))
-            if ways
+            Choices.by_place(tally, Candidates.join(candidates))
+            if candidates
             else Cells(tally, self.chance.choice(["class", "place", 0, 1]))
         )
-        places = question.places if ways else np.arange(tally.places)
+        places = question.places if candidates else np.arange(tally.places)
         spend = self.meter.rest(tally) if rest else self.spend(tally, len(places))
         rounds = len(self.purse.debits), len(self.recorder.calls)
         try:
@@ -153,15 +153,15 @@ class Sequence:
             return [int(grains) * GRAIN for grains in spend]
         return [grains_of(spend) * GRAIN if isinstance(tally.partition, Tree) else spend] * places
 
-    def ways(self, tally: Tally) -> Iterator[Ways]:
-        """Give some ways to divide each place."""
+    def candidates(self, tally: Tally) -> Iterator[Candidates]:
+        """Give some candidates to divide each place."""
         for place, box in enumerate(boxes_of(tally).tolist()):
             for attribute, (lo, hi) in enumerate(box):
                 kind = self.chance.choice(["splits", "thirds", "none"])
                 if kind == "splits" and hi - lo > 1:
-                    yield Ways.splits(place, attribute, lo, hi)
+                    yield Candidates.splits(place, attribute, lo, hi)
                 elif kind == "thirds" and hi - lo > 2:
-                    yield Ways.one(place, attribute, (lo, lo + 1, hi - 1, hi))
+                    yield Candidates.one(place, attribute, (lo, lo + 1, hi - 1, hi))
 
     def check(self, *, exact: bool) -> None:
         """Compare the meter with the books; they agree to the grain unless the meter had to forget a tree."""
@@ -171,7 +171,7 @@ class Sequence:
         assert debited <= EPSILON, "the debits are more than there is"
         assert not exact or max(self.paid) == debited, "nobody has paid as much as the debits"
         for tree in self.trees[-1:] if exact else self.trees:
-            rest = self.meter.rest(Tally(tree, CLASSES))[places_of(tree.boxes[tree.leaves], POINTS)].tolist()
+            rest = self.meter.rest(Tally(tree, CLASSES))[places_of(tree.boxes[tree.ends], POINTS)].tolist()
             left = [grains_of(EPSILON - paid) for paid in self.paid]
             assert all(one <= other for one, other in zip(rest, left, strict=True)), "the rest is more than is left"
             assert not exact or rest == left, "the rest is less than is left"

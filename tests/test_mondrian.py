@@ -27,7 +27,7 @@ def test_every_group_has_k_records_and_l_values(table: Rows, k: int, score: str,
     groups = groups_by_hand(draft, table)
     assert all(group.total() >= k and len(group) >= diversity for group in groups)
     assert sum(group.total() for group in groups) == len(table)
-    held = draft.counts.counts[draft.counts.counts.any(axis=1)]
+    held = draft.final.counts[draft.final.counts.any(axis=1)]
     assert held.tolist() == [[group[label] for label in range(3)] for group in groups]
 
 
@@ -37,8 +37,8 @@ def test_no_allowed_split_is_left(table: Rows, k: int, score: str) -> None:
         return
     draft = drafted(Mondrian(k=k, score=score, narrow=False), table)
     codes = np.array(table)
-    region = regions_of(draft.partition, [np.array(column, np.uint8) for column in codes[:, :-1].T])
-    boxes = draft.partition.boxes[draft.partition.leaves]
+    region = regions_of(draft.structure, [np.array(column, np.uint8) for column in codes[:, :-1].T])
+    boxes = draft.structure.boxes[draft.structure.ends]
     for one in np.unique(region):
         inside = codes[region == one]
         for at, column in enumerate(SMALL.predictors.values()):
@@ -58,8 +58,8 @@ def test_intervals_end_where_someone_is(table: Rows, k: int) -> None:
         return
     wide, narrow = (drafted(Mondrian(k=k, narrow=narrow), table) for narrow in (False, True))
     codes = np.array(table)
-    region = regions_of(narrow.partition, [np.array(column, np.uint8) for column in codes[:, :-1].T])
-    boxes = narrow.partition.boxes[narrow.partition.leaves]
+    region = regions_of(narrow.structure, [np.array(column, np.uint8) for column in codes[:, :-1].T])
+    boxes = narrow.structure.boxes[narrow.structure.ends]
     for one in np.unique(region):
         for at in (0, 2):
             held = codes[region == one, at]
@@ -73,7 +73,7 @@ def test_the_widest_attribute_is_split_at_the_median() -> None:
     table = [(a, 0, 0, 0) for a in (0, 1, 2, 6, 7, 8)]
     draft = drafted(Mondrian(k=3), table)
     assert draft.steps[0] == "level 1: 1 specialization (a 1)"
-    assert draft.partition.boxes[1:3, 0].tolist() == [[0, 4], [4, 9]]
+    assert draft.structure.boxes[1:3, 0].tolist() == [[0, 4], [4, 9]]
 
 
 def test_a_median_that_is_the_largest_value_does_not_stop_it() -> None:
@@ -90,8 +90,8 @@ def test_infogain_splits_where_the_classes_part() -> None:
 def test_values_narrow_down_to_the_category_of_their_group() -> None:
     table = [(0, 2, 0, 0)] * 5
     draft = drafted(Mondrian(k=5), table)
-    (region,) = np.flatnonzero(draft.counts.counts.any(axis=1))
-    assert draft.partition.boxes[draft.partition.leaves][region, 1].tolist() == [2, 3]
+    (region,) = np.flatnonzero(draft.final.counts.any(axis=1))
+    assert draft.structure.boxes[draft.structure.ends][region, 1].tolist() == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_an_attribute_of_one_leaf_is_one_group() -> None:
         "attributes: {planet: {kind: categorical, taxonomy: [Earth]}, c: {kind: class, taxonomy: [y, n]}}"
     )
     draft = Mondrian(k=2).publish(exact([(0, 0), (0, 1), (0, 1)], one), one)
-    assert draft.counts.counts.tolist() == [[1, 2]]
+    assert draft.final.counts.tolist() == [[1, 2]]
 
 
 def test_without_an_attribute_there_is_nothing_to_do() -> None:

@@ -25,7 +25,7 @@ METHODS = pytest.mark.parametrize(
 
 def published(method: Mondrian | TDS, folder: Path) -> Release:
     account = Account(folder / "open.ledger", Schema.loads(SCHEMA.replace("budget: 2\n", "")))
-    return account.publish_without_epsilon(TABLE, method, out=folder / "release")
+    return account.publish(TABLE, method, out=folder / "release")
 
 
 @METHODS
@@ -56,7 +56,7 @@ def test_a_part_of_a_group_rests_on_spreading(tmp_path: Path) -> None:
 
 def test_only_groups_with_people_are_published(tmp_path: Path) -> None:
     release = published(Mondrian(k=5), tmp_path)
-    assert release.groups < release.partition.regions
+    assert release.groups < release.regions.regions
     assert (release.records("pandas").groupby(["job", "age"], observed=True)["count"].sum() >= 5).all()
     written = pq.read_table(tmp_path / "release" / "records.parquet")
     assert "noisy_count" not in written.column_names
@@ -118,7 +118,7 @@ def test_words_that_say_more_than_the_promise_are_refused(tmp_path: Path) -> Non
 def test_exact_counts_do_not_pass_for_private_ones(tmp_path: Path) -> None:
     release = published(Mondrian(k=5), tmp_path)
     manifest = Manifest("0.1.0", "x", "diffmulti", {}, (), True, release.schema.digest)
-    Release(release.schema, release.partition, release.counts, {}, manifest).save(tmp_path / "forged")
+    Release(release.schema, release.regions, release.model.counts, {}, manifest).save(tmp_path / "forged")
     with pytest.raises(ReleaseError, match="must have the noise that its manifest tells of"):
         Release.load(tmp_path / "forged")
 

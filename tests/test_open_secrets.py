@@ -51,7 +51,7 @@ OWN = Confidence(sensitive="disease", statistics_from_data=True, sampling="1", d
 
 
 def disclosed(folder: Path, table: pd.DataFrame, method: Confidence) -> Release:
-    return Account(folder / "ledger", SCHEMA).publish_without_epsilon(table, method, out=folder / "release")
+    return Account(folder / "ledger", SCHEMA).publish(table, method, out=folder / "release")
 
 
 def test_own_statistics_do_not_tell_who_was_suppressed(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_no_draw_is_refused_without_a_line(tmp_path: Path) -> None:
     method = Confidence(sensitive="disease", statistics=STATISTICS, sampling="1/4", distortion=1)
     for _ in range(20):
         with contextlib.suppress(MethodError):
-            account.publish_without_epsilon(table, method)
+            account.publish(table, method)
     assert [len(one.debits) for one in account.statement().publications] == [1] * 20
 
 
@@ -107,7 +107,7 @@ def test_an_empty_sample_fails_on_record(tmp_path: Path) -> None:
     for own in ({"statistics": STATISTICS}, {"statistics_from_data": True}):
         method = Confidence(sensitive="disease", sampling="1/1000000000", **own)
         with pytest.raises(MethodError, match="every one would be suppressed"):
-            account.publish_without_epsilon(ORDINARY, method)
+            account.publish(ORDINARY, method)
     assert account.statement().spent == INFINITE
 
 
@@ -200,7 +200,7 @@ class Careless(DiffGen):
     def publish(self, meter, schema, schedule) -> Draft:
         """Take the noise away."""
         draft = super().publish(meter, schema, schedule)
-        return Draft(draft.partition, Noisy.exact(draft.counts.counts), draft.margins, draft.steps)
+        return Draft(draft.structure, Noisy.exact(draft.final.counts), draft.margins, draft.steps)
 
 
 def test_exact_counts_are_not_sealed_with_an_epsilon(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ QUASI = ["age", "education", "marital_status", "sex", "hours_per_week"]
 )
 def test_pycanon_agrees(method: Mondrian | TDS, diversity: int, tmp_path: Path, adult: datasets.Dataset) -> None:
     account = Account(tmp_path / "adult.ledger", adult.schema)
-    groups = account.publish_without_epsilon(adult.table, method).records("pandas")
+    groups = account.publish(adult.table, method).records("pandas")
     records: pd.DataFrame = groups.loc[groups.index.repeat(groups["count"])].astype(str).reset_index(drop=True)
     assert len(records) == adult.table.num_rows
     assert anonymity.k_anonymity(records, QUASI) >= method.k

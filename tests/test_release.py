@@ -35,22 +35,22 @@ LOPSIDED = release_of(BOXES, ((0, 2, 6), (0, 4), (0, 3)), np.array([90, 30, 5, 5
 def test_a_count_is_the_sum_over_cells_of_their_share_inside(release: Release, box: dict) -> None:
     answer = release.count(leaf_weights(box))
     weights = weight_by_hand(release, box)
-    assert answer.value == pytest.approx((weights * release.counts.counts).sum(), abs=1e-6)
-    assert answer.stddev == pytest.approx(math.sqrt((release.counts.variances @ weights**2).sum()), abs=1e-6)
+    assert answer.value == pytest.approx((weights * release.model.counts.counts).sum(), abs=1e-6)
+    assert answer.stddev == pytest.approx(math.sqrt((release.model.counts.variances @ weights**2).sum()), abs=1e-6)
     if "class" not in box:
         wanted = np.array(
             [box.get(name, (0, leaves)) for name, leaves in zip(BOXES.predictors, BOXES.shape, strict=True)]
         )
-        ranges = release.partition.boxes(0, release.groups)
+        ranges = release.regions.boxes(0, release.groups)
         inside = ((ranges[:, :, 0] >= wanted[:, 0]) & (ranges[:, :, 1] <= wanted[:, 1])).all(axis=1)
-        resolved = release.counts.counts[inside].sum()
+        resolved = release.model.counts.counts[inside].sum()
         assert answer.assumed == pytest.approx(answer.value - resolved, abs=1e-6)
 
 
 @given(box_releases(), st.data())
 def test_nothing_is_assumed_where_a_condition_follows_the_groups(release: Release, data: st.DataObject) -> None:
     box = {}
-    for name, cut in zip(BOXES.predictors, release.partition.cuts, strict=True):
+    for name, cut in zip(BOXES.predictors, release.regions.cuts, strict=True):
         box[name] = tuple(sorted(data.draw(st.tuples(st.sampled_from(cut), st.sampled_from(cut)))))
     answer = release.count(leaf_weights(box))
     assert (answer.assumed, answer.aligned) == (0, True)

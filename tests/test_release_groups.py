@@ -33,9 +33,9 @@ from sfumato.privacy.measurements import Margin, Noisy
 @given(group_releases())
 def test_estimates_are_means_by_inverse_variance(release: Release) -> None:
     values, variances = estimates_by_hand(release)
-    assert isinstance(release.estimates, CoclusterEstimates)
-    assert release.estimates.values == pytest.approx(values)
-    assert release.estimates.variances == pytest.approx(variances)
+    assert isinstance(release.model, CoclusterEstimates)
+    assert release.model.values == pytest.approx(values)
+    assert release.model.variances == pytest.approx(variances)
     assert release.total == pytest.approx(values.sum(), abs=0.51)
 
 
@@ -46,15 +46,15 @@ def test_two_groups_by_hand() -> None:
     histogram[0, 0, 0] = (39, 0)
     counts = np.array([[26, 7], [0, 0], [13, 0], [0, 0]])
     release = groups_of(groups, counts, histogram, rates=(Fraction(1), Fraction(1)))
-    assert release.estimates.values[0] == pytest.approx([(6 * 26 + 39) / 7, 6])
-    assert release.estimates.values[2] == pytest.approx([12, 0])
+    assert release.model.values[0] == pytest.approx([(6 * 26 + 39) / 7, 6])
+    assert release.model.values[2] == pytest.approx([12, 0])
     cells = np.array([6, 18, 12, 36])
-    assert release.estimates.variances == pytest.approx(release.counts.variances[0] * cells / (cells + 1))
+    assert release.model.variances == pytest.approx(release.model.counts.variances[0] * cells / (cells + 1))
 
 
 @given(group_releases())
 def test_whole_people_add_up_to_the_total(release: Release) -> None:
-    people = release.estimates.people("projection")
+    people = release.model.people("projection")
     assert (people >= 0).all()
     assert people.sum() == max(release.total, 0)
 
@@ -68,16 +68,16 @@ def test_a_histogram_of_another_domain_is_refused() -> None:
 
 def test_counts_almost_without_noise_are_still_combined() -> None:
     release = groups_of(rates=(Fraction(950), Fraction(50)))
-    assert release.estimates.values == pytest.approx(release.counts.counts)
-    assert np.isfinite(release.estimates.cell_people([Spread.of(leaves) for leaves in BOXES.shape], "projection")).all()
+    assert release.model.values == pytest.approx(release.model.counts.counts)
+    assert np.isfinite(release.model.cell_people([Spread.of(leaves) for leaves in BOXES.shape], "projection")).all()
 
 
 @settings(max_examples=40)
 @given(group_releases(), st.sampled_from(["projection", "clamp"]))
 def test_cells_keep_the_people_of_their_groups(release: Release, how) -> None:
-    assert isinstance(release.estimates, CoclusterEstimates)
-    people = release.estimates.people(how)
-    cells = release.estimates.cell_people([Spread.of(leaves) for leaves in BOXES.shape], how)
+    assert isinstance(release.model, CoclusterEstimates)
+    people = release.model.people(how)
+    cells = release.model.cell_people([Spread.of(leaves) for leaves in BOXES.shape], how)
     assert cells.shape == (*BOXES.shape, 2)
     assert (cells >= 0).all()
     for leaves, wanted in zip(leaves_by_hand(release), people, strict=True):
@@ -153,7 +153,7 @@ def test_samples_lie_in_their_groups_and_follow_their_counts(with_histogram: boo
     if not with_histogram:
         release = replace(release, histogram=None)
     drawn = release.sample_codes(seed=1)
-    grid = release.partition
+    grid = release.regions
     assert isinstance(grid, Grid)
     rows = [drawn[name].astype(np.uint8) for name in BOXES.predictors]
     regions = grid.locate(rows, len(drawn["class"]))

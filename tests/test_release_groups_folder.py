@@ -29,9 +29,9 @@ def saved(tmp_path: Path) -> Path:
 
 def assert_same(loaded: Release, release: Release) -> None:
     assert_equal(loaded, release)
-    assert loaded.histogram is not None
-    assert release.histogram is not None
-    assert_same_noisy(loaded.histogram, release.histogram)
+    assert loaded.model.histogram is not None
+    assert release.model.histogram is not None
+    assert_same_noisy(loaded.model.histogram, release.model.histogram)
 
 
 @SOME_RELEASES
@@ -47,8 +47,8 @@ def test_groups_without_a_histogram_are_a_grid_with_orders(tmp_path: Path) -> No
     release.save(tmp_path / "release")
     loaded = Release.load(tmp_path / "release")
     assert_equal(loaded, release)
-    assert loaded.partition.orders == ((0, 1, 4, 2, 3, 5), (0, 3, 1, 2), None)
-    assert loaded.histogram is None
+    assert loaded.regions.orders == ((0, 1, 4, 2, 3, 5), (0, 3, 1, 2), None)
+    assert loaded.model.histogram is None
     assert not (tmp_path / "release" / "histogram.parquet").exists()
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sfumato.models.estimates import class_shares
+from sfumato.models.questions import estimates_of
 
 from handmade import (
     BOXES,
@@ -28,8 +30,6 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.models.estimates import class_shares
-from sfumato.models.questions import estimates_of
 from sfumato.models.regions import regions_of, sides_of
 from sfumato.privacy.measurements import NodeCounts, Noisy
 from trees import random_trees
@@ -45,13 +45,13 @@ def release() -> Release:
 
 def dense(release: Release) -> tuple[np.ndarray, np.ndarray]:
     """Give the weighted least-squares estimates of the regions and their covariance, by matrices."""
-    tree = release.partition
+    tree = release.regions
     ancestors = np.zeros((len(tree), tree.regions))
-    for region, leaf in enumerate(tree.leaves.tolist()):
+    for region, leaf in enumerate(tree.ends.tolist()):
         while leaf >= 0:
             ancestors[leaf, region] = 1
             leaf = int(tree.parents[leaf])
-    bought = [NodeCounts(tree.leaves, release.counts), *release.earlier]
+    bought = [NodeCounts(tree.ends, release.model.counts), *release.earlier]
     design = np.concatenate([ancestors[one.nodes] for one in bought])
     measured = np.concatenate([one.noisy.counts for one in bought])
     precision = 1 / np.concatenate([one.noisy.variances for one in bought])
@@ -62,8 +62,8 @@ def dense(release: Release) -> tuple[np.ndarray, np.ndarray]:
 @given(tree_releases())
 def test_estimates_are_the_least_squares_of_everything_bought(release: Release) -> None:
     values, covariance = dense(release)
-    assert release.estimates.values == pytest.approx(values, abs=1e-6)
-    assert release.estimates.variances == pytest.approx(np.diag(covariance), rel=1e-6)
+    assert release.model.values == pytest.approx(values, abs=1e-6)
+    assert release.model.variances == pytest.approx(np.diag(covariance), rel=1e-6)
 
 
 @given(st.data())
@@ -88,7 +88,7 @@ def test_two_measurements_of_a_leaf_are_averaged_by_precision() -> None:
 
 def test_noise_too_small_to_see_leaves_counts_as_they_are() -> None:
     release = release_over(handmade_tree(), [[40, 10], [5, 2], [9, 30]], {2: [14, 32]}, rate=Fraction(10**6))
-    assert release.estimates.values.tolist() == [[40, 10], [5, 2], [9, 30]]
+    assert release.model.values.tolist() == [[40, 10], [5, 2], [9, 30]]
     assert release.count().stddev == pytest.approx(0)
 
 
@@ -102,20 +102,20 @@ def test_earlier_counts_must_be_of_different_nodes(nodes: list[int]) -> None:
 @given(tree_releases())
 def test_the_papers_weights_are_offered_by_name(release: Release) -> None:
     published = replace(release, consistency="paper")
-    values = published.estimates.nodes.values
+    values = published.model.nodes.values
     children = np.zeros_like(values)
-    np.add.at(children, release.partition.parents[1:], values[1:])
-    inner = np.setdiff1d(np.arange(len(values)), release.partition.leaves)
+    np.add.at(children, release.regions.parents[1:], values[1:])
+    inner = np.setdiff1d(np.arange(len(values)), release.regions.ends)
     assert children[inner] == pytest.approx(values[inner], abs=1e-6)
-    assert (release.estimates.variances <= published.estimates.variances * (1 + 1e-9) + 1e-12).all()
-    assert published.estimates.people("projection").sum() == max(published.total, 0)
+    assert (release.model.variances <= published.model.variances * (1 + 1e-9) + 1e-12).all()
+    assert published.model.people("projection").sum() == max(published.total, 0)
 
 
 def test_the_papers_weights_do_not_look_at_noise(release: Release) -> None:
     """The root counts 3/5 of 60 and 44, and 2/5 of what its children have, the inner one of which has 2/3 and 1/3."""
     counts = Noisy.even(np.array([[40, 10], [5, -2], [9, 30]]), Fraction(1, 2))
     bought = NodeCounts(np.array([2, 0]), Noisy.even(np.array([[20, 25], [60, 44]]), Fraction(3)))
-    found = estimates_of(release.partition, counts, earlier=[bought], consistency="paper").nodes.values[0]
+    found = estimates_of(release.regions, counts, earlier=[bought], consistency="paper").nodes.values[0]
     below = np.array([40 + 2 / 3 * 20 + 1 / 3 * 14, 10 + 2 / 3 * 25 + 1 / 3 * 28])
     assert found == pytest.approx(3 / 5 * np.array([60, 44]) + 2 / 5 * below)
 
@@ -148,14 +148,14 @@ def test_sides_give_the_ranges_of_every_region(tree: Tree) -> None:
     regions = np.arange(tree.regions)
     for attribute in range(3):
         side = sides_of(tree, attribute)
-        assert side.of(regions).tolist() == tree.boxes[tree.leaves, attribute].tolist()
+        assert side.of(regions).tolist() == tree.boxes[tree.ends, attribute].tolist()
         assert len(np.unique(side.ranges, axis=0)) == len(side.ranges)
 
 
 @given(random_trees(BOXES.shape))
 def test_every_row_has_the_region_whose_box_holds_it(tree: Tree) -> None:
     rows = np.array(list(itertools.product(*map(range, BOXES.shape))), np.uint8)
-    boxes = tree.boxes[tree.leaves]
+    boxes = tree.boxes[tree.ends]
     inside = ((rows[:, None] >= boxes[..., 0]) & (rows[:, None] < boxes[..., 1])).all(axis=2)
     assert np.array_equal(regions_of(tree, list(rows.T)), inside.argmax(axis=1))
 
@@ -183,7 +183,7 @@ def test_nothing_is_assumed_only_where_regions_lie_inside_or_outside(release: Re
         whole.append(all(left <= lo and hi <= right for (lo, hi), (left, right) in pairs))
         outside.append(any(max(lo, left) >= min(hi, right) for (lo, hi), (left, right) in pairs))
     answer = release.count(leaf_weights(box))
-    resolved = release.estimates.values[whole, classes].sum()
+    resolved = release.model.values[whole, classes].sum()
     assert answer.aligned == all(np.array(whole) | np.array(outside))
     assert answer.assumed == pytest.approx(0 if answer.aligned else answer.value - resolved, abs=1e-6)
     if answer.aligned:
@@ -192,12 +192,12 @@ def test_nothing_is_assumed_only_where_regions_lie_inside_or_outside(release: Re
 
 @given(tree_releases())
 def test_everyone_is_the_estimated_total(release: Release) -> None:
-    assert release.count().value == pytest.approx(release.estimates.values.sum(), abs=1e-6)
+    assert release.count().value == pytest.approx(release.model.values.sum(), abs=1e-6)
     assert abs(release.total - release.count().value) <= 0.5 + 1e-6
 
 
 def test_what_was_bought_on_the_way_narrows_the_answer(release: Release) -> None:
-    alone = Release(BOXES, release.partition, release.counts, release.margins, release.manifest)
+    alone = Release(BOXES, release.regions, release.model.counts, release.model.margins, release.manifest)
     assert release.count("a >= 2").stddev < alone.count("a >= 2").stddev
     assert alone.count("a >= 2").value == 42
 
@@ -212,8 +212,8 @@ def test_records_hold_the_estimated_total(release: Release) -> None:
 
 @given(tree_releases())
 def test_clamping_rounds_and_cuts_at_zero(release: Release) -> None:
-    people = release.estimates.people("clamp")
-    assert np.array_equal(people, np.maximum(np.rint(release.estimates.values), 0))
+    people = release.model.people("clamp")
+    assert np.array_equal(people, np.maximum(np.rint(release.model.values), 0))
     with pytest.raises(ReleaseError, match="nonnegative"):
         release.records(how="wish")
 
@@ -231,21 +231,21 @@ def test_records_name_the_regions(release: Release) -> None:
 @given(tree_releases())
 def test_samples_lie_in_regions_that_have_people(release: Release) -> None:
     drawn = release.sample_codes(200, seed=1)
-    regions = regions_of(release.partition, [drawn[name] for name in BOXES.predictors])
-    people = release.estimates.people("projection")
+    regions = regions_of(release.regions, [drawn[name] for name in BOXES.predictors])
+    people = release.model.people("projection")
     assert all((drawn[name] < column.leaves).all() for name, column in BOXES.attributes.items())
     assert not people.sum() or (people[regions, drawn["class"]] > 0).all()
 
 
 def test_samples_follow_counts_and_margins(release: Release) -> None:
     drawn = release.sample_codes(50_000, seed=2)
-    people = release.estimates.people("projection")
+    people = release.model.people("projection")
     first = drawn["a"] < 2
     share = people[0].sum() / people.sum()
     assert first.mean() == pytest.approx(share, abs=6 * math.sqrt(share * (1 - share) / 50_000))
     inside = (drawn["a"][first] == 0).mean()
     wanted = leaf_weights({"a": (0, 1)})["a"]
-    expected = release.count({"a": wanted}).value / release.estimates.values[0].sum()
+    expected = release.count({"a": wanted}).value / release.model.values[0].sum()
     assert inside == pytest.approx(expected, abs=6 * math.sqrt(0.25 / first.sum()))
     assert not np.isin(drawn["a"], [2, 3]).any()
 
@@ -259,9 +259,9 @@ def test_codes_and_values_are_the_same_sample(release: Release) -> None:
 
 @given(tree_releases())
 def test_a_row_gets_the_class_of_the_largest_share_in_its_region(release: Release) -> None:
-    tree = release.partition
+    tree = release.regions
     rows = np.array(list(itertools.product(*map(range, BOXES.shape))), np.uint8)
-    shares = class_shares(release.estimates.nodes, tree.parents)[tree.locate(list(rows.T), len(rows))]
+    shares = class_shares(release.model.nodes, tree.parents)[tree.locate(list(rows.T), len(rows))]
     found = release.classify_codes(dict(zip(BOXES.predictors, rows.T, strict=True)))
     assert found.tolist() == np.argmax(shares, axis=1).tolist()
 

@@ -45,14 +45,14 @@ def saved(release: Release, tmp_path: Path) -> Path:
 def test_saving_and_loading_changes_nothing(release: Release, tmp_path: Path) -> None:
     loaded = reloaded(release, tmp_path / "release")
     assert_equal(loaded, release)
-    assert np.array_equal(loaded.estimates.values, release.estimates.values)
+    assert np.array_equal(loaded.model.values, release.model.values)
 
 
 def test_a_release_over_a_tree_is_these_files(saved: Path, release: Release) -> None:
     assert {path.stem for path in saved.glob("*.parquet")} == FILES
     assert {path.stem for path in saved.glob("*.json")} == {"geometry", "manifest", "schema"}
     frame = pd.read_parquet(saved / "records.parquet")
-    assert frame["noisy_count"].to_numpy() == pytest.approx(release.estimates.values.ravel(), abs=5e-4)
+    assert frame["noisy_count"].to_numpy() == pytest.approx(release.model.values.ravel(), abs=5e-4)
     assert frame["count"].sum() == release.total
 
 
@@ -61,8 +61,8 @@ def test_how_counts_agree_is_kept(release: Release, tmp_path: Path) -> None:
     published.save(tmp_path / "published")
     loaded = Release.load(tmp_path / "published")
     assert loaded.consistency == "paper"
-    assert np.array_equal(loaded.estimates.values, published.estimates.values)
-    assert not np.allclose(loaded.estimates.values, release.estimates.values)
+    assert np.array_equal(loaded.model.values, published.model.values)
+    assert not np.allclose(loaded.model.values, release.model.values)
 
 
 def test_before_there_was_a_choice_counts_agreed_by_least_squares(saved: Path, release: Release) -> None:
@@ -70,7 +70,7 @@ def test_before_there_was_a_choice_counts_agreed_by_least_squares(saved: Path, r
     assert geometry.pop("consistency") == "least squares"
     (saved / "geometry.json").write_text(json.dumps(geometry))
     reseal(saved)
-    assert np.array_equal(Release.load(saved).estimates.values, release.estimates.values)
+    assert np.array_equal(Release.load(saved).estimates.values, release.model.values)
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

@@ -14,7 +14,7 @@ from replay import Purse, Recorder, compare, domain_of, loss_of, run
 from sfumato import METHODS, CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Schema
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import MethodError
-from sfumato.geometry.candidates import Ways
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Draft, Method
 from sfumato.privacy.budget import GRAIN
@@ -103,7 +103,7 @@ def test_a_table_of_classes_alone_behaves_alike_or_is_refused_in_the_plan(name: 
     for rows in range(4):
         compare(method, ONLY_A_CLASS, tables[rows], tables[rows + 1], epsilon=Fraction(1), seed=rows)
         draft, _ = run(method, ONLY_A_CLASS, tables[rows], Fraction(1000), Recorder(rows))
-        assert draft.counts.counts.tolist() == [[rows, 0, 0]]
+        assert draft.final.counts.tolist() == [[rows, 0, 0]]
 
 
 @dataclass
@@ -124,7 +124,7 @@ class Peeking:
         if self.mistake == "branches on an empty table" and true.sum() == 0:
             return Draft(whole.partition, meter.measure(Cells(whole), meter.left, "counts"))
         top = int(ages.max(initial=1)) + 1 if self.mistake == "stops splits at the largest value" else 14
-        split = Choices.of(whole, [Ways.splits(0, 1, 0, max(top, 2))])
+        split = Choices.of(whole, [Candidates.splits(0, 1, 0, max(top, 2))])
         chosen = int(meter.select(split, Max(), Fraction(1, 4), "choice 1", "permute-and-flip").borders[1])
         at = 7 if self.mistake == "takes the midpoint when few are left" and true.sum() <= 1 else chosen
         grid = whole.partition.refine(1, (at,))

@@ -221,7 +221,7 @@ def test_nobody_at_all_and_missing_values() -> None:
 
 def hostile_release_with(counts: np.ndarray) -> Release:
     release = hostile_release()
-    return release_of(release.schema, release.partition.cuts, counts)
+    return release_of(release.schema, release.regions.cuts, counts)
 
 
 def test_bad_input_is_refused(release: Path) -> None:

@@ -26,7 +26,7 @@ import pytest
 
 import sfumato
 from command_line import SCHEMA, run
-from sfumato import METHODS, SYNTACTIC, Account, Schema
+from sfumato import METHODS, WITHOUT_EPSILON, Account, Schema
 from sfumato.cli.show import REFUSED
 from sfumato.errors import SfumatoError
 
@@ -208,7 +208,7 @@ def test_no_command_says_what_a_bad_table_holds(files: dict[str, Path], here: Pa
     assert len(files) > 40
 
 
-@pytest.mark.parametrize("method", [*METHODS, *SYNTACTIC])
+@pytest.mark.parametrize("method", [*METHODS, *WITHOUT_EPSILON])
 def test_no_method_says_what_a_bad_table_holds(files: dict[str, Path], here: Path, listening, method: str) -> None:
     for name in ("0.csv", "4.csv", "5.jsonl", "broken0.csv", "broken2.csv", "arrow dictionary", "no.parquet"):
         silent(commands(files[name], method)[0], listening)
@@ -235,7 +235,7 @@ def test_no_error_of_the_library_holds_what_it_saw(tmp_path: Path, listening, na
     account = Account(tmp_path / "people.ledger", schema)
     attempts: list[Callable[[], Any]] = [
         lambda: account.publish(frame, sfumato.DiffGen(specializations=2), 1),
-        lambda: account.publish_without_epsilon(frame, sfumato.Mondrian(k=5), despite_budget=True),
+        lambda: account.publish(frame, sfumato.Mondrian(k=5), despite_budget=True),
         lambda: sfumato.check(frame, schema),
         lambda: sfumato.cocluster(frame, schema),
         lambda: sfumato.draft(frame),

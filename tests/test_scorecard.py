@@ -161,8 +161,8 @@ def test_groups_that_overlap_are_measured_as_far_as_it_goes(tmp_path: Path) -> N
     (left,) = card.left_out
     assert left.startswith("Accuracy on groups and by regions, Match Point of generalized rows: groups overlap")
     assert {one.taught_by for one in card.lessons} == {one.after for one in card.clusters} == {"drawn records"}
-    sizes = release.counts.counts.sum(axis=1)
-    widths = release.partition.ranges[:, :, 1] - release.partition.ranges[:, :, 0]
+    sizes = release.model.counts.counts.sum(axis=1)
+    widths = release.regions.ranges[:, :, 1] - release.regions.ranges[:, :, 0]
     shares = np.where(widths == 1, 0, widths / np.array(release.schema.shape))
     assert card.information["discernibility"] == (sizes**2).sum()
     assert card.information["NCP"] == pytest.approx(np.average(shares.mean(axis=1), weights=sizes))

@@ -17,7 +17,7 @@ def grown(levels: int) -> Tree:
     """Halve every leaf, level by level, along one attribute of many leaves."""
     tree = Tree.whole((1 << 14, 3))
     for _ in range(levels):
-        leaves = tree.leaves
+        leaves = tree.ends
         boxes = tree.boxes[leaves, 0]
         borders = np.stack([boxes[:, 0], boxes.mean(axis=1).astype(np.int64), boxes[:, 1]], axis=1).ravel()
         tree = tree.refine(leaves, np.zeros(len(leaves), int), borders, np.arange(len(leaves) + 1) * 3)

@@ -82,7 +82,7 @@ def test_batches_shares_and_weights_do_not_matter(
         patched.setattr(streamed, "CELLS", cells)
         for stage in data.draw(st.lists(st.sampled_from(stages), max_size=6)):
             attributes = tuple(sorted(data.draw(st.sets(st.integers(0, 2)))))
-            nodes = np.array(sorted(data.draw(st.sets(st.sampled_from(stage.leaves.tolist())))), np.int64)
+            nodes = np.array(sorted(data.draw(st.sets(st.sampled_from(stage.ends.tolist())))), np.int64)
             asked = Tally(stage, CLASSES, attributes, data.draw(st.sampled_from([None, nodes])))
             assert_same(engine.tally(asked), reference.tally(asked))
 

@@ -24,7 +24,7 @@ def test_every_group_has_k_records(table: Rows, k: int) -> None:
     draft = drafted(TDS(k=k), table)
     groups = groups_by_hand(draft, table)
     assert all(group.total() >= k for group in groups)
-    assert sum(group.total() for group in groups) == len(table) == draft.counts.counts.sum()
+    assert sum(group.total() for group in groups) == len(table) == draft.final.counts.sum()
 
 
 def group_sizes(cuts: tuple[tuple[int, ...], ...], table: Rows) -> Counter[tuple[int, ...]]:
@@ -87,7 +87,7 @@ def test_groups_without_people_stay_undivided() -> None:
     table = [(0, 0, 0, 0)] * 4 + [(8, 4, 2, 1)] * 4
     draft = drafted(TDS(k=4), table)
     assert [group.total() for group in groups_by_hand(draft, table)] == [4, 4]
-    assert draft.partition.regions < 10
+    assert draft.structure.regions < 10
 
 
 @pytest.mark.parametrize("schema", [SMALL.only({"a", "b"}), SMALL.only({"class"})], ids=["no class", "class alone"])

@@ -19,10 +19,10 @@ trees = random_trees(SHAPE)
 
 @given(trees)
 def test_every_point_lies_in_exactly_one_leaf_and_is_located_there(tree: Tree) -> None:
-    boxes = tree.boxes[tree.leaves]
+    boxes = tree.boxes[tree.ends]
     inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
     assert (inside.sum(axis=1) == 1).all()
-    assert np.array_equal(tree.leaves[inside.argmax(axis=1)], tree.locate(list(POINTS.T), len(POINTS)))
+    assert np.array_equal(tree.ends[inside.argmax(axis=1)], tree.locate(list(POINTS.T), len(POINTS)))
 
 
 @given(growing_trees(SHAPE))
@@ -57,7 +57,7 @@ def test_a_tree_is_known_by_its_nodes(tree: Tree) -> None:
     again = Tree.of_nodes(tree.shape, tree.parents, tree.attributes, np.stack([tree.lows, tree.highs], axis=1))
     assert np.array_equal(again.boxes, tree.boxes)
     assert np.array_equal(again.depths, tree.depths)
-    assert np.array_equal(again.leaves, tree.leaves)
+    assert np.array_equal(again.ends, tree.ends)
 
 
 @given(trees, st.data())
@@ -157,5 +157,5 @@ def test_a_tree_stays_as_it_was_checked() -> None:
     nodes[2][2] = 0
     assert tree.boxes.tolist() == [[[0, 8]], [[0, 4]], [[4, 8]]]
     assert type(tree.shape[0]) is int
-    for kept in (tree.lows, tree.leaves, tree.split_by, tree.depths, tree.boxes, tree.newest):
+    for kept in (tree.lows, tree.ends, tree.split_by, tree.depths, tree.boxes, tree.newest):
         assert not kept.flags.writeable

@@ -46,7 +46,7 @@ SEVERAL = ("diffgen", "diffmulti", "dpcocgen", "mondrian", "confidence")
 def publish(account: Account, name: str, out: Path) -> None:
     method = METHODS[name]
     if name in ("mondrian", "diverse", "tds", "confidence"):
-        account.publish_without_epsilon(TABLE, method, out=out)
+        account.publish(TABLE, method, out=out)
     else:
         account.publish(TABLE, method, 1, out=out)
 

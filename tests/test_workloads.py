@@ -16,7 +16,7 @@ from trees import random_trees
 
 
 def boxes_of(tree: Tree) -> np.ndarray:
-    return tree.boxes[tree.leaves].astype(np.int64)
+    return tree.boxes[tree.ends].astype(np.int64)
 
 
 @given(random_trees(BOXES.shape), st.lists(RANGES, min_size=1, max_size=4))

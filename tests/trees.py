@@ -20,7 +20,7 @@ def growing_trees(draw: st.DrawFn, shape: Sequence[int], most_levels: int = 4) -
     """Give the stages of such a tree."""
     stages = [tree := Tree.whole(shape)]
     for _ in range(draw(st.integers(0, most_levels))):
-        ready = [node for node in tree.leaves.tolist() if (np.diff(tree.boxes[node])[:, 0] > 1).any()]
+        ready = [node for node in tree.ends.tolist() if (np.diff(tree.boxes[node])[:, 0] > 1).any()]
         if not ready:
             break
         nodes = sorted(draw(st.sets(st.sampled_from(ready), min_size=1, max_size=3)))

@@ -14,14 +14,14 @@ from sfumato.release.release import Release
 from sfumato.release.verify import verify
 from sfumato.schema.schema import Schema
 from sfumato.schema.taxonomy import Taxonomy
-from sfumato.without_epsilon import SYNTACTIC, TDS, Confidence, Mondrian
+from sfumato.without_epsilon import TDS, WITHOUT_EPSILON, Confidence, Mondrian
 
 __version__ = version("sfumato")
 
 __all__ = [
     "METHODS",
-    "SYNTACTIC",
     "TDS",
+    "WITHOUT_EPSILON",
     "Account",
     "CDiffGen",
     "Confidence",

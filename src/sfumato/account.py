@@ -1,16 +1,8 @@
-"""From a draft to a release: the certificate is written from the ledger's lines, and drafts that belie it are refused.
-
-Apart from the account because here the order no longer matters: everything was looked at, and nothing can be spent.
-
-One table, one lifetime budget, many releases: where a method, the data and the ledger meet.
+"""One table, one lifetime budget, many releases: where a method, the data and the ledger meet.
 
 The order is the guarantee's: everything that can be refused is refused first, then epsilon is reserved, then the
 method runs behind a meter that writes each debit before it looks, and only then is there a release to seal. Methods
-without epsilon have a way of their own, in which the ledger is told that nothing bounds what they tell.
-
-Releases with known seeds, for those who measure methods: they carry no guarantee and are booked nowhere that lasts.
-
-Apart from the account, which serves holders: a ledger is needed only because methods without epsilon write to one.
+without epsilon take a path of their own, by type, in which the ledger is told that nothing bounds what they tell.
 """
 
 from __future__ import annotations
@@ -25,15 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sfumato.arrays import Integers
 from sfumato.engines.counting import Counting, columns_of
 from sfumato.engines.memory import MemoryListing
-from sfumato.errors import LedgerError, MethodError, PrivacyError, SchemaError
-from sfumato.methods.method import Draft, Method
+from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError, SchemaError
+from sfumato.methods.method import Method
+from sfumato.models import model_of, model_type
 from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation, Statement
+from sfumato.privacy.measurements import Draft, most_paid
 from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.noise import SeededStream, Stream, SystemStream, uniform_below
@@ -46,79 +40,18 @@ from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
 from sfumato.tables.encode import Coded, encode, refuse_misfits
 from sfumato.tables.sources import open_table
-from sfumato.without_epsilon.method import OpenDraft, SyntacticMethod
-
-MISTAKE = "Nothing was released. Report this: it is a mistake of the method."
-
-
-def certificate(
-    method: Method | SyntacticMethod, publication: str, schema: Schema, steps: tuple[str, ...], *, secure: bool
-) -> Manifest:
-    """Say what was published and how; what it cost, or what is promised instead, is still to be filled in."""
-    return Manifest(
-        version=version("sfumato"),
-        publication=publication,
-        method=method.name,
-        parameters=method.parameters,
-        debits=(),
-        secure=secure,
-        schema_digest=schema.digest,
-        steps=steps,
-    )
-
-
-def sealed(draft: Draft, schema: Schema, blank: Manifest, debits: tuple[Debit, ...]) -> Release:
-    """Make a release with an epsilon; refuse counts that have no noise, whatever was paid for them."""
-    bought = [draft.counts, *(one.noisy for one in draft.earlier if len(one.nodes))]
-    bought += [] if draft.histogram is None else [draft.histogram]
-    if any(noisy.is_exact for noisy in bought):
-        raise PrivacyError("counts published with an epsilon must have noise, and some have none", MISTAKE)
-    return Release(
-        schema,
-        draft.partition,
-        draft.counts,
-        draft.margins,
-        replace(blank, debits=debits),
-        draft.earlier,
-        draft.consistency,
-        draft.histogram,
-    )
-
-
-def sealed_openly(
-    draft: OpenDraft, schema: Schema, blank: Manifest, promise: Promise, looks: tuple[NonPrivate, ...]
-) -> Release:
-    """Make a release without epsilon; refuse groups that break its promise, and counts that nobody noted."""
-    if not draft.counts.is_exact or not promise.kept(draft.partition, draft.counts.counts):
-        raise PrivacyError(f"every group must have the promised {promise.model}, and one has not", MISTAKE)
-    if not looks:
-        raise PrivacyError("a method without epsilon must have looked at the table through its exact counts", MISTAKE)
-    manifest = replace(blank, promise=promise, looks=looks)
-    return Release(schema, draft.partition, draft.counts, {}, manifest, notes=draft.notes)
-
+from sfumato.without_epsilon.method import MethodWithoutEpsilon
 
 Watch = Callable[[str], None]
+Epsilon = str | float | Fraction
 
 LARGE = 1 << 20
 """Where the number of groups follows from the rows, disk space is set aside for so many cells."""
+MISTAKE = "Nothing was released. Report this: it is a mistake of the method."
 
 
 def _silent(_: str) -> None:
     """Report nothing."""
-
-
-@dataclass(frozen=True)
-class Unbooked:
-    """What a seeded publication pays from: nothing is booked, because nothing is promised."""
-
-    epsilon: Fraction
-    id: str = "unbooked: made with a known seed"
-
-    def pay(self, debit: Debit) -> None:
-        """Book nothing."""
-
-    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
-        """Settle nothing."""
 
 
 class Account:
@@ -137,18 +70,22 @@ class Account:
         """Tell every debit ever made on this table, and what is left."""
         return self._ledger.statement()
 
-    def plan(self, method: Method, epsilon: str | float | Fraction) -> Schedule:
+    def plan(self, method: Method, epsilon: Epsilon) -> Schedule:
         """Say what a publication would cost, line by line, touching no data."""
-        refuse_syntactic(method)
+        if not isinstance(method, Method):
+            raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
+        model_type(method.model)
         return method.plan(self.schema, epsilon_of(epsilon))
 
     def publish(
         self,
         table: Any,
-        method: Method,
-        epsilon: str | float | Fraction,
+        method: Method | MethodWithoutEpsilon,
+        epsilon: Epsilon | None = None,
         *,
         out: str | Path | None = None,
+        plan: Schedule | None = None,
+        despite_budget: bool = False,
         unsafe_seed: int | None = None,
         watch: Watch | None = None,
         engine: str = "auto",
@@ -158,30 +95,58 @@ class Account:
     ) -> Release:
         """Publish a table (a path, a frame or a query) by a method at a price; with `out`, write the release, too.
 
-        `unsafe_seed` makes the noise reproducible and the release worthless as a protection: its manifest says so,
-        and the ledger does not know it. The table is counted in memory if its codes fit in `memory` (such as "4GB"; a
-        share of what is free, if not given), else by DuckDB in `scratch` (beside the ledger, if not given), or by the
-        `engine` that is named; with Spark at `master`.
+        A method without epsilon takes no price: the ledger is told first, and the table's total is infinite from then
+        on; where there is a lifetime budget, `despite_budget` must say that this is meant. `plan` is what `plan` has
+        said, if it was asked before.
+
+        `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
+        manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted in memory
+        if its codes fit in `memory` (such as "4GB"; a share of what is free, if not given), else by DuckDB in `scratch`
+        (beside the ledger, if not given), or by the `engine` that is named; with Spark at `master`.
         """
         report = watch or _silent
         counting = Counting.of(engine, memory, master, scratch or self._ledger.path.resolve().parent)
+        if isinstance(method, MethodWithoutEpsilon):
+            if epsilon is not None:
+                raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
+            counting.refuse_other_than(method.engines, method.name)
+            return self._publish_openly(table, method, despite_budget, out, unsafe_seed, report)
+        if not isinstance(method, Method):
+            raise MethodError("method must be one of sfumato.METHODS or sfumato.WITHOUT_EPSILON", "Choose one of them.")
+        if epsilon is None:
+            raise BudgetError(f"{method.name} must have an epsilon", "Give one such as 1 or 1/2.")
+        if despite_budget:
+            raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
+        schedule = self.plan(method, epsilon) if plan is None else plan
+        return self._publish_privately(table, method, epsilon_of(epsilon), schedule, counting, out, unsafe_seed, report)
+
+    def _publish_privately(
+        self,
+        table: Any,
+        method: Method,
+        epsilon: Fraction,
+        schedule: Schedule,
+        counting: Counting,
+        out: str | Path | None,
+        unsafe_seed: int | None,
+        report: Watch,
+    ) -> Release:
         counting.refuse_schema(self.schema)
-        schedule = self.plan(method, epsilon)
-        budget = epsilon_of(epsilon)
         mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
         if mechanisms.secure:
-            self._ledger.refuse_beyond(budget)
+            self._ledger.refuse_beyond(epsilon)
         with contextlib.ExitStack() as stack:
             space = space_for(method.expected_cells(self.schema), self.schema)
             staging = out and stack.enter_context(staged_folder(out, space))
             report("reading the table")
             counted = stack.enter_context(counting.opened(table, self.schema))
-            with self._paying(method, budget, mechanisms) as payer:
+            with self._paying(method, epsilon, mechanisms) as payer:
                 domain = Domain(self.schema.shape, len(self.schema.classes))
-                meter = Meter(counted, payer, mechanisms, domain, lambda debit: report(debit.label))
+                reader = model_type(method.model).reader()
+                meter = Meter(counted, payer, mechanisms, domain, lambda debit: report(debit.label), reader.refuse)
                 draft = method.publish(meter, self.schema, schedule)
                 blank = certificate(method, payer.id, self.schema, draft.steps, secure=mechanisms.secure)
-                release = sealed(draft, self.schema, blank, meter.debits)
+                release = sealed(draft, self.schema, blank, meter)
                 if staging:
                     report("writing the release")
                     release = release.write_into(staging)
@@ -189,28 +154,20 @@ class Account:
             payer.settle("published", release.manifest.digest if staging else None)
         return release
 
-    def publish_without_epsilon(
+    def _publish_openly(
         self,
         table: Any,
-        method: SyntacticMethod,
-        *,
-        despite_budget: bool = False,
-        out: str | Path | None = None,
-        unsafe_seed: int | None = None,
-        watch: Watch | None = None,
+        method: MethodWithoutEpsilon,
+        despite_budget: bool,
+        out: str | Path | None,
+        unsafe_seed: int | None,
+        report: Watch,
     ) -> Release:
-        """Publish exact counts under another promise than an epsilon; with `out`, write the release there, too.
+        """Publish exact counts under another promise than an epsilon.
 
-        The ledger is told first, and the table's total is infinite from then on: if there is a lifetime budget,
-        `despite_budget` must say that this is meant. Where records are sampled, `unsafe_seed` makes the sample
-        reproducible, and known: the manifest says so. They are drawn when the ledger knows of the publication: whoever
-        could have a draw refused and draw again would choose the sample.
+        Records are drawn when the ledger knows of the publication: whoever could have a draw refused and draw again
+        would choose the sample.
         """
-        if not isinstance(method, SyntacticMethod):
-            raise PrivacyError(
-                f"{method.name} must not see exact counts: it is differentially private", "Publish with an epsilon."
-            )
-        report = watch or _silent
         schema = method.narrowed(self.schema)
         possible = method.promise(schema)
         stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
@@ -223,11 +180,11 @@ class Account:
             possible.refuse_table(class_counts(coded, schema))
             with self._disclosing(method, despite_budget) as disclosure:
                 domain = Domain(schema.shape, len(schema.classes))
-                listing = MemoryListing(*columns_of(sampled(coded, method.sampling, stream), schema))
+                listing = MemoryListing(*columns_of(sampled(coded, method.drawn, stream), schema))
                 counts = ExactCounts(listing, disclosure, domain, method.reason, report)
                 method = method.informed(counts, schema)
                 draft = method.publish(counts, schema)
-                secure = stream.secure or method.sampling == 1
+                secure = stream.secure or method.drawn == 1
                 blank = certificate(method, disclosure.id, schema, draft.steps, secure=secure)
                 release = sealed_openly(draft, schema, blank, method.promise(schema), counts.lines)
                 if staging:
@@ -238,7 +195,7 @@ class Account:
         return release
 
     @contextlib.contextmanager
-    def _disclosing(self, method: SyntacticMethod, despite_budget: bool) -> Iterator[Disclosure]:
+    def _disclosing(self, method: MethodWithoutEpsilon, despite_budget: bool) -> Iterator[Disclosure]:
         """Open a publication without epsilon; one that fails keeps its lines, and so its infinity."""
         disclosure = self._ledger.disclose(method.name, despite_budget=despite_budget)
         try:
@@ -263,6 +220,64 @@ class Account:
             raise
 
 
+@dataclass(frozen=True)
+class Unbooked:
+    """What a seeded publication pays from: nothing is booked, because nothing is promised."""
+
+    epsilon: Fraction
+    id: str = "unbooked: made with a known seed"
+
+    def pay(self, debit: Debit) -> None:
+        """Book nothing."""
+
+    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
+        """Settle nothing."""
+
+
+def certificate(
+    method: Method | MethodWithoutEpsilon, publication: str, schema: Schema, steps: tuple[str, ...], *, secure: bool
+) -> Manifest:
+    """Say what was published and how; what it cost, or what is promised instead, is still to be filled in."""
+    return Manifest(
+        version=version("sfumato"),
+        publication=publication,
+        method=method.name,
+        parameters=method.parameters,
+        debits=(),
+        secure=secure,
+        schema_digest=schema.digest,
+        steps=steps,
+    )
+
+
+def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Release:
+    """Make a release with an epsilon.
+
+    Refuse counts that the meter has not given, whatever they look like, and counts that say that they cost more than
+    was paid: neither can happen but by a mistake of the method, or of the meter.
+    """
+    given = [id(one.noisy) for one in meter.measured]
+    if not draft.measurements or any(id(one.noisy) not in given for one in draft.measurements):
+        raise PrivacyError("what is published with an epsilon must be what the meter has measured", MISTAKE)
+    manifest = replace(blank, debits=meter.debits)
+    if most_paid(draft) > manifest.epsilon:
+        raise PrivacyError("the noise of what is published must be worth no more than was paid", MISTAKE)
+    release = Release(schema, draft, manifest)
+    model_of(schema, draft)
+    return release
+
+
+def sealed_openly(
+    draft: Draft, schema: Schema, blank: Manifest, promise: Promise, looks: tuple[NonPrivate, ...]
+) -> Release:
+    """Make a release without epsilon; refuse groups that break its promise, and counts that nobody noted."""
+    if not draft.final.noisy.is_exact or not promise.kept(draft.structure, draft.final.counts):
+        raise PrivacyError(f"every group must have the promised {promise.model}, and one has not", MISTAKE)
+    if not looks:
+        raise PrivacyError("a method without epsilon must have looked at the table through its exact counts", MISTAKE)
+    return Release(schema, draft, replace(blank, promise=promise, looks=looks))
+
+
 def refuse_unconfirmed(schema: Schema) -> None:
     """Refuse a schema that no person has vouched for: bounds and categories taken from rows can betray them."""
     if not schema.confirmed:
@@ -270,12 +285,6 @@ def refuse_unconfirmed(schema: Schema) -> None:
             f"the schema of {schema.name} must be confirmed by a person",
             "Read it, correct what betrays a person (rare categories, exact extremes), then set `confirmed: true`.",
         )
-
-
-def refuse_syntactic(method: object) -> None:
-    """Refuse to put a price on a method that has none."""
-    if isinstance(method, SyntacticMethod):
-        raise MethodError(f"{method.name} must be published without epsilon", "Use publish_without_epsilon.")
 
 
 def sampled(coded: Coded, rate: Fraction, stream: Stream) -> Coded:
@@ -287,7 +296,7 @@ def sampled(coded: Coded, rate: Fraction, stream: Stream) -> Coded:
     return replace(coded, columns=columns, rows=int(drawn.sum()))
 
 
-def class_counts(coded: Coded, schema: Schema) -> NDArray[np.int64]:
+def class_counts(coded: Coded, schema: Schema) -> Integers:
     """Count coded rows by class."""
     if schema.target is None:
         return np.array([coded.rows])
@@ -297,14 +306,18 @@ def class_counts(coded: Coded, schema: Schema) -> NDArray[np.int64]:
 def seeded_release(
     table: Any,
     schema: Schema,
-    method: Method | SyntacticMethod,
+    method: Method | MethodWithoutEpsilon,
     epsilon: str | None,
     seed: int,
     out: str | Path | None = None,
 ) -> Release:
-    """Publish a table with a known seed; the epsilon is for methods that have one."""
+    """Publish a table with a known seed, for those who measure methods; the epsilon is for methods that have one.
+
+    Such releases carry no guarantee and are booked nowhere that lasts: a ledger is needed only because methods without
+    epsilon write to one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         account = Account(Path(folder) / "passing.ledger", schema)
-        if isinstance(method, SyntacticMethod):
-            return account.publish_without_epsilon(table, method, out=out, despite_budget=True, unsafe_seed=seed)
-        return account.publish(table, method, str(epsilon), out=out, unsafe_seed=seed)
+        if isinstance(method, MethodWithoutEpsilon):
+            return account.publish(table, method, out=out, despite_budget=True, unsafe_seed=seed)
+        return account.publish(table, method, epsilon, out=out, unsafe_seed=seed)

@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+BLAME = "Report this: it is a mistake of the method."
+"""The way out where a method, and not its user, has gone wrong."""
+
 
 class SfumatoError(Exception):
     """A problem that the user can solve: `problem` is one clause, `remedy` one sentence.

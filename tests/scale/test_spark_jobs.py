@@ -76,7 +76,7 @@ def test_a_round_is_one_job_while_a_tree_grows(session: SparkSession, engine: Co
     """Also where rows are kept anew, and where a tree is walked from its root."""
     grown = Tree.whole(SHAPE)
     for _ in range(STEPS + 3):
-        leaves = grown.leaves
+        leaves = grown.ends
         ranges = grown.boxes[leaves, 0]
         borders = np.stack([ranges[:, 0], ranges.mean(axis=1).astype(int), ranges[:, 1]], axis=1).ravel()
         grown = grown.refine(leaves, np.zeros(len(leaves), int), borders, np.arange(len(leaves) + 1) * 3)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -33,14 +33,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats, Integers
+from sfumato.arrays import NONE, Booleans, Floats, Integers
 from sfumato.engines.memory import MemoryEngine
-from sfumato.geometry.grid import Grid
-from sfumato.geometry.halving import borders
-from sfumato.geometry.tree import Partition, Tree
-from sfumato.methods.method import Draft
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import Draft, Measurement
 from sfumato.schema.schema import Schema
 
 Codes = tuple[int, ...]
@@ -187,96 +183,63 @@ class Observations:
 
 
 def observed(draft: Draft, debits: tuple[Debit, ...], pair: Pair) -> tuple[list[float], bytes]:
-    """Look at one release."""
-    counts = draft.counts.counts
-    own = list(_own_cells(draft, pair))
-    evidence = [float(rate) if count > others else -float(rate) for count, others, rate in own]
+    """Look at one release: at every measurement alike, whatever its question."""
+    counts = draft.final.counts
+    own = [_own_cell(one, pair) for one in reversed(draft.measurements)]
+    evidence = [float(rate) if count > others else -float(rate) for count, others, rate in filter(None, own)]
     numbers = [
         sum(evidence),
-        evidence[0],
-        float(own[0][0]),
-        float(_exceeding(draft, pair)),
+        evidence[0] if evidence else 0.0,
+        float(own[0][0]) if own[0] else 0.0,
+        float(_exceeding(draft.final, pair)),
         float(counts.sum()),
         float(counts.max()),
         float(counts.min()),
         float((counts == 0).sum()),
-        float(draft.partition.regions),
+        float(len(counts)),
         float(sum((debit.epsilon for debit in debits), Fraction(0))),
     ]
     return numbers, shape_of(draft, debits)
 
 
 def shape_of(draft: Draft, debits: tuple[Debit, ...]) -> bytes:
-    """Give a digest of all that a release tells apart from numbers: regions, steps, margins and rounds."""
+    """Digest all that a release tells apart from numbers: structure, questions, steps and rounds."""
     told = (
-        _boxes(draft.partition).tolist(),
-        getattr(draft.partition, "orders", None),
-        draft.counts.counts.shape,
-        draft.steps if isinstance(draft.partition, Grid) else len(draft.steps),
-        sorted(draft.margins),
+        draft.model,
+        draft.structure.plain(),
+        [(one.label, one.question.plain(draft.structure), one.question.shape) for one in draft.measurements],
+        draft.steps,
         [(debit.label, debit.mechanism.split(",")[0], debit.sensitivity, debit.cells) for debit in debits],
     )
     return hashlib.blake2b(repr(told).encode(), digest_size=8).digest()
 
 
-def _own_cells(draft: Draft, pair: Pair) -> Iterator[tuple[int, int, Fraction]]:
-    """Give, of every measurement, the noisy count of the record's cell, how many others it holds, and its rate."""
-    others = pair.table(complete=False).astype(np.int64)
-    record = np.array(pair.record, np.int64)
-    yield from _by_class(draft.counts, _places(draft.partition, record), _places(draft.partition, others), pair)
-    for earlier in draft.earlier:
-        assert isinstance(draft.partition, Tree)
-        boxes = draft.partition.boxes_of(earlier.nodes).astype(np.int64)
-        yield from _by_class(earlier.noisy, _inside(boxes, record), _inside(boxes, others), pair)
-    for attribute, margin in draft.margins.items():
-        for groups in margin.levels:
-            ends = borders(margin.leaves, groups.depth)[1:]
-            mine = int(np.searchsorted(ends, record[attribute], side="right"))
-            alike = np.searchsorted(ends, others[:, attribute], side="right") == mine
-            yield int(groups.counts[mine]), int(alike.sum()), groups.rate
-    if draft.histogram is not None:
-        shape = draft.partition.shape
-        cells = [np.ravel_multi_index(tuple(rows.T[:-1]), shape) for rows in (record[None], others)]
-        yield from _by_class(draft.histogram, cells[0], cells[1], pair)
+def _own_cell(one: Measurement, pair: Pair) -> tuple[int, int, Fraction] | None:
+    """Find the noisy count of the record's cell, how many others it holds, and its rate; None if it lies in none."""
+    places = _places(one, pair)
+    mine, label = int(places[-1]), pair.record[-1] if one.question.classes > 1 else 0
+    if mine == NONE:
+        return None
+    alike = [
+        int(place) == mine and (one.question.classes == 1 or row[-1] == label)
+        for place, row in zip(places[:-1].tolist(), pair.rows, strict=True)
+    ]
+    return int(one.counts[mine, label]), sum(alike), one.noisy.rates[one.noisy.rate_of[mine]]
 
 
-def _exceeding(draft: Draft, pair: Pair) -> int:
+def _exceeding(one: Measurement, pair: Pair) -> int:
     """Count the classes of which the record's group has more than the others are."""
-    mine = _places(draft.partition, np.array(pair.record, np.int64))[0]
-    theirs = _places(draft.partition, pair.table(complete=False).astype(np.int64))
-    labels = [row[-1] for row, place in zip(pair.rows, theirs.tolist(), strict=True) if place == mine]
-    counts = draft.counts.counts[mine]
-    return int((counts > np.bincount(labels, minlength=len(counts))).sum())
+    places = _places(one, pair)
+    mine = int(places[-1])
+    labels = [row[-1] for row, place in zip(pair.rows, places[:-1].tolist(), strict=True) if place == mine]
+    counts = one.counts[mine]
+    return int((counts > np.bincount(labels, minlength=len(counts))[: len(counts)]).sum())
 
 
-def _by_class(noisy: Noisy, mine: Integers, theirs: Integers, pair: Pair) -> Iterator[tuple[int, int, Fraction]]:
-    """Give the record's cell of counts by class, if it lies in one of their places."""
-    label = pair.record[-1]
-    for place in mine[mine >= 0].tolist():
-        alike = [place == other and row[-1] == label for other, row in zip(theirs.tolist(), pair.rows, strict=True)]
-        yield int(noisy.counts[place, label]), sum(alike), noisy.rates[noisy.rate_of[place]]
-
-
-def _places(partition: Partition, rows: Integers) -> Integers:
-    return _inside(_boxes(partition), rows) if isinstance(partition, Tree) else _regions(partition, rows)
-
-
-def _regions(grid: Grid, rows: Integers) -> Integers:
-    table = np.atleast_2d(rows).astype(np.uint8)
-    return np.asarray(grid.locate(list(table.T[:-1]), len(table)), np.int64)
-
-
-def _boxes(partition: Partition) -> Integers:
-    if isinstance(partition, Tree):
-        return partition.boxes_of(partition.leaves).astype(np.int64)
-    return np.asarray(partition.boxes(0, partition.regions), np.int64)
-
-
-def _inside(boxes: Integers, rows: Integers) -> Integers:
-    """Give the box that holds each row, -1 for none."""
-    points = np.atleast_2d(rows)[:, None, :-1]
-    inside = np.asarray(((boxes[None, :, :, 0] <= points) & (points < boxes[None, :, :, 1])).all(axis=2))
-    return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)
+def _places(one: Measurement, pair: Pair) -> Integers:
+    """Find the place that holds each of the others, and the record last."""
+    table = pair.table(complete=True)
+    return one.question.places_of(list(table.T[:-1]))
 
 
 LEARNT = ("the shape", "the shape and the evidence of all counts")

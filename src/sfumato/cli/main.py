@@ -32,10 +32,10 @@ from sfumato.cli.tables import (
     source_options,
 )
 from sfumato.errors import MethodError
+from sfumato.methods import Method
 from sfumato.release.release import Release
 from sfumato.schema.schema import Schema
 from sfumato.storage import staged_file
-from sfumato.without_epsilon import SyntacticMethod
 
 
 @click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -179,27 +179,19 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
     account, seed = Account(source.ledger(ledger), schema), options["unsafe_seed"]
-    planned = None if isinstance(method, SyntacticMethod) else account.plan(method, options["epsilon"])
+    planned = account.plan(method, options["epsilon"]) if isinstance(method, Method) else None
     with show.working(planned) as watch:
-        if isinstance(method, SyntacticMethod):
-            release = account.publish_without_epsilon(
-                source.table,
-                method,
-                despite_budget=options["despite_budget"],
-                out=options["out"],
-                unsafe_seed=seed,
-                watch=watch,
-            )
-        else:
-            release = account.publish(
-                source.table,
-                method,
-                options["epsilon"],
-                out=options["out"],
-                unsafe_seed=seed,
-                watch=watch,
-                **how_counted(options),
-            )
+        release = account.publish(
+            source.table,
+            method,
+            options["epsilon"],
+            out=options["out"],
+            plan=planned,
+            despite_budget=options["despite_budget"],
+            unsafe_seed=seed,
+            watch=watch,
+            **how_counted(options),
+        )
     show.result(_published_plain(release, options["out"]), _published_text(release, options["out"], account))
 
 

@@ -32,7 +32,6 @@ from sfumato.cli.tables import find_data, named_only, refuse_other_schema, schem
 from sfumato.errors import MethodError, ReleaseError
 from sfumato.exact import write_fraction
 from sfumato.methods import Method
-from sfumato.methods.cutting import Cutting
 from sfumato.pictures.canvas import can_draw, refuse_pictureless
 from sfumato.privacy.budget import epsilon_of
 from sfumato.release.release import Release
@@ -42,7 +41,6 @@ from sfumato.schema.schema import Schema
 from sfumato.storage import staged_file
 from sfumato.tables.encode import encode, refuse_misfits
 from sfumato.tables.sources import open_table
-from sfumato.without_epsilon import SyntacticMethod
 
 if TYPE_CHECKING:
     from sfumato.evaluate import Scorecard
@@ -420,10 +418,10 @@ def audit(
 
 def _fit_for_few(name: str, options: dict[str, Any], as_published: bool) -> Method:
     """Make the method, with few specializations unless told otherwise."""
-    few = {"specializations": FEW_STEPS} if issubclass(METHODS[name], Cutting) else {}
+    few = (METHODS[name].PUBLISHED if as_published else METHODS[name].EXAMPLES)[:1]
     given = {key: value for key, value in options.items() if value is not None}
-    made = make_method(name, few | given, as_published=as_published)
-    assert not isinstance(made, SyntacticMethod)
+    made = make_method(name, {**(few[0] if few else {}), **given}, as_published=as_published)
+    assert isinstance(made, Method)
     return made
 
 

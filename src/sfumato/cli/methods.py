@@ -15,18 +15,18 @@ from typing import Any
 
 import click
 
-from sfumato import METHODS, SYNTACTIC
+from sfumato import METHODS, WITHOUT_EPSILON
 from sfumato.cli.show import table
 from sfumato.compare.contest import Contestant
 from sfumato.errors import MethodError
 from sfumato.methods import Method
 from sfumato.privacy.budget import Schedule, epsilon_of
 from sfumato.schema.schema import Schema
-from sfumato.without_epsilon import SyntacticMethod
+from sfumato.without_epsilon import MethodWithoutEpsilon
 
 Command = Callable[..., Any]
 
-EVERY: Mapping[str, Any] = {**METHODS, **SYNTACTIC}
+EVERY: Mapping[str, Any] = {**METHODS, **WITHOUT_EPSILON}
 """All methods, with and without epsilon."""
 
 
@@ -71,14 +71,14 @@ def _given(value: str, *, file: bool) -> str:
         raise MethodError(f"file ({path}) must be text that can be read", "Look at its name.") from problem
 
 
-def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method | SyntacticMethod:
+def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> Method | MethodWithoutEpsilon:
     """Make the named method from the options that were given, refusing those that it does not have, or lacks."""
     method = EVERY[name]
     files = {one.name for one in fields(method) if one.metadata["file"]}
     options: dict[str, Any] = {
         key: _given(value, file=key in files) for key, value in given.items() if value is not None
     }
-    if as_published and name in SYNTACTIC:
+    if as_published and name in WITHOUT_EPSILON:
         raise MethodError(f"as-published must go with a method that we changed, and {name} is not", "Leave it out.")
     known = inspect.signature(method.as_published).parameters if as_published else [one.name for one in fields(method)]
     for key in [key for key in options if key not in known]:
@@ -89,7 +89,7 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
         )
     for key in [one.name for one in fields(method) if one.default is MISSING and one.name not in options]:
         raise MethodError(f"{name} must have its {key}", f"Give --{key}.")
-    made: Method | SyntacticMethod = method.as_published(**options) if as_published else method(**options)
+    made: Method | MethodWithoutEpsilon = method.as_published(**options) if as_published else method(**options)
     return made
 
 
@@ -131,18 +131,12 @@ def _contestant(written: str) -> Contestant:
     return Contestant(" ".join([name, *options]), make_method(name, given, as_published=as_published))
 
 
-def refuse_unfit_options(method: Method | SyntacticMethod, options: Mapping[str, Any]) -> None:
+def refuse_unfit_options(method: Method | MethodWithoutEpsilon, options: Mapping[str, Any]) -> None:
     """Refuse an epsilon where there is none, and to do without where there must be one."""
-    if isinstance(method, SyntacticMethod):
+    if isinstance(method, MethodWithoutEpsilon):
         _refuse(method.name, options, ("epsilon",), "a differentially private method")
-        if options["engine"] not in ("auto", *method.engines):
-            raise MethodError(
-                f"engine ({options['engine']}) must be {' or '.join(method.engines)} for {method.name}, which works on "
-                "single records",
-                "Leave it out.",
-            )
         _refuse(method.name, options, ("memory", "master", "scratch"), "a method that only counts")
-        if method.sampling == 1:
+        if method.drawn == 1:
             _refuse(method.name, options, ("unsafe_seed",), "a method that draws at random")
     else:
         _refuse(method.name, options, ("despite_budget",), "a method without epsilon")
@@ -158,9 +152,9 @@ def _refuse(method: str, options: Mapping[str, Any], names: tuple[str, ...], own
             )
 
 
-def plan_shown(method: Method | SyntacticMethod, schema: Schema, epsilon: str) -> tuple[dict[str, Any], str]:
+def plan_shown(method: Method | MethodWithoutEpsilon, schema: Schema, epsilon: str) -> tuple[dict[str, Any], str]:
     """Show the schedule of debits, or what would be promised instead: as plain values and as text."""
-    if isinstance(method, SyntacticMethod):
+    if isinstance(method, MethodWithoutEpsilon):
         kept = method.narrowed(schema)
         promise = method.promise(kept)
         plain = {"promise": promise.plain(), "adversary": promise.adversary, "published": list(kept.attributes)}

@@ -55,8 +55,8 @@ def inspect(release: str, show: Show) -> None:
 def _inspect_text(release: Release, folder: str) -> str:
     manifest = release.manifest
     predictors = list(release.schema.predictors)
-    names = [predictors[attribute] for attribute in release.partition.split_attributes]
-    about = "" if release.counts.is_exact and manifest.sampling == 1 else "about "
+    names = [predictors[attribute] for attribute in release.describe().told_apart]
+    about = "" if release.is_exact and manifest.sampling == 1 else "about "
     blocks = [
         "\n".join([manifest.guarantee, *manifest.warnings]),
         _terms_text(release),
@@ -298,7 +298,7 @@ def _ask_one(release: Release, condition: str, explain: bool, show: Show) -> Non
     low, high = answer.interval
     plain = _plain_answer(answer)
     text = str(answer)
-    if not release.counts.is_exact:
+    if not release.is_exact:
         text += f"\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}"
     if explain:
         groups = release.explain(condition)

@@ -15,7 +15,6 @@ from sfumato.cli.releases import release_argument
 from sfumato.cli.show import Show, reporting, table
 from sfumato.cli.tables import find_data
 from sfumato.errors import ReleaseError
-from sfumato.geometry.boxes import Boxes
 from sfumato.release.release import Release
 from sfumato.release.risk import GroupRisk, PersonClaims, claims_about, group_risk, nearest_claim, odds_of
 from sfumato.tables.encode import encode, refuse_misfits
@@ -40,7 +39,7 @@ def risk(release: str, population: str | None, show: Show) -> None:
         return
     found = group_risk(opened, _population(population, opened))
     plain, text = _plain(found), _text(found, opened)
-    if isinstance(opened.partition, Boxes):
+    if not opened.disjoint:
         claim = nearest_claim(opened)
         plain |= {"nearest_to_cap": asdict(claim)}
         text += (

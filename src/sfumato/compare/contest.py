@@ -21,12 +21,11 @@ from sfumato.errors import MethodError, SfumatoError, TableError
 from sfumato.evaluate.fidelity import WAYS
 from sfumato.evaluate.learning import LEARNERS, Learner, Protocol, splits
 from sfumato.methods import Method
-from sfumato.methods.method import plain_parameters
 from sfumato.schema.attributes import Identifier
 from sfumato.schema.schema import Schema
 from sfumato.tables.encode import Coded, encode, refuse_misfits
 from sfumato.tables.sources import open_table
-from sfumato.without_epsilon import SyntacticMethod
+from sfumato.without_epsilon import MethodWithoutEpsilon
 
 Group = Literal["classification", "learners", "information", "marginals", "queries", "clusters", "cost"]
 GROUPS: dict[Group, str] = {
@@ -164,12 +163,12 @@ class Contestant:
     """A method with its parameters, and what the holder calls it."""
 
     label: str
-    method: Method | SyntacticMethod
+    method: Method | MethodWithoutEpsilon
 
     def refusal(self, schema: Schema, epsilons: Sequence[Fraction]) -> str | None:
         """Tell why the method cannot publish such a table, or not so that others can be held against it."""
         try:
-            if not isinstance(self.method, SyntacticMethod):
+            if not isinstance(self.method, MethodWithoutEpsilon):
                 for epsilon in epsilons:
                     self.method.plan(schema, epsilon)
                 return None
@@ -220,9 +219,9 @@ class Contest:
             taught = [group for group in self.groups if group in ("classification", "learners")]
             yield Run(None, None, number, self._key(number) | {"what": "raw data", "measures": taught})
         for one in self.contestants:
-            parameters = dict(plain_parameters(one.method))
+            parameters = dict(one.method.parameters)
             key = self._key(number) | {"what": one.method.name, "parameters": parameters, "measures": [*self.groups]}
-            for epsilon in [None] if isinstance(one.method, SyntacticMethod) else self.epsilons:
+            for epsilon in [None] if isinstance(one.method, MethodWithoutEpsilon) else self.epsilons:
                 yield Run(one.label, epsilon, number, key | {"epsilon": None if epsilon is None else str(epsilon)})
 
     def _key(self, number: int) -> dict[str, Any]:

@@ -74,16 +74,14 @@ from sfumato.evaluate.learning import (
 )
 from sfumato.evaluate.runs import Kept, Key, Outcome, Watch, carry_out, mean_and_error
 from sfumato.exact import write_fraction
-from sfumato.geometry.boxes import Boxes
 from sfumato.methods import Method
-from sfumato.methods.method import plain_parameters
 from sfumato.pictures.canvas import Curve, Panel, draw_panels
 from sfumato.release.release import Release
 from sfumato.schema.schema import Schema
 from sfumato.storage import reason_of, refuse_no_folder
 from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table
-from sfumato.without_epsilon import SyntacticMethod
+from sfumato.without_epsilon import MethodWithoutEpsilon
 
 Value = tuple[str, float]
 Level = Literal["raw data", "most frequent class"]
@@ -111,7 +109,7 @@ def values_of(release: Release, trial: Trial, groups: Sequence[Group], seed: int
     found: list[Value] = []
     if release.schema.target is not None:
         found += _learnt(judged, learners_of(tuple(groups)))
-        if "classification" in groups and not isinstance(release.partition, Boxes):
+        if "classification" in groups and release.disjoint:
             found += [(TREE, accuracy(release, trial.test)), (REGIONS, accuracy_of_regions(release, trial.test))]
     if "information" in groups:
         found += _information(judged)
@@ -160,7 +158,7 @@ def _learnt(judged: Judged, learners: Sequence[Learner]) -> Iterator[Value]:
 
 
 def _information(judged: Judged) -> Iterator[Value]:
-    predictors, partition = judged.release.schema.predictors, judged.release.partition
+    predictors, partition = judged.release.schema.predictors, judged.release.regions
     sizes = sizes_of(judged.release, [judged.trial.train[name] for name in predictors], judged.rows)
     yield "discernibility", float(discernibility_of(sizes))
     yield "NCP", certainty_penalty_of(partition, sizes)
@@ -191,18 +189,16 @@ class Bench:
 
     table: Any
     schema: Schema
-    methods: tuple[Method | SyntacticMethod, ...]
+    methods: tuple[Method | MethodWithoutEpsilon, ...]
 
     @classmethod
     def of(cls, contest: Contest) -> Bench:
         """Take what the runs of a contest need."""
         return cls(contest.table, contest.schema, tuple(one.method for one in contest.contestants))
 
-    def method(self, key: Key) -> Method | SyntacticMethod:
+    def method(self, key: Key) -> Method | MethodWithoutEpsilon:
         """Find the method that a key means."""
-        return next(
-            one for one in self.methods if one.name == key["what"] and plain_parameters(one) == key["parameters"]
-        )
+        return next(one for one in self.methods if one.name == key["what"] and one.parameters == key["parameters"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,6 +137,14 @@ class Counting:
         size = None if memory is None else memory_of(memory)
         return cls(engine, size, master, None if scratch is None else Path(scratch))
 
+    def refuse_other_than(self, engines: tuple[str, ...], method: str) -> None:
+        """Refuse an engine that cannot count for a method."""
+        if self.engine not in ("auto", *engines):
+            raise MethodError(
+                f"engine ({self.engine}) must be {' or '.join(engines)} for {method}, which works on single records",
+                "Leave it out.",
+            )
+
     def refuse_schema(self, schema: Schema) -> None:
         """Refuse less memory than the schema alone needs."""
         if self.memory is not None and self.memory < least_memory(schema):

@@ -179,9 +179,9 @@ class TreeRows:
     @classmethod
     def of(cls, tally: Tally, counted: Integers, nodes: NDArray[np.int32], classes: Codes) -> TreeRows:
         """Take the rows in some places of a tally, numbered anew in their order."""
-        assert tally.leaves_asked is not None
+        assert tally.ends_asked is not None
         cell_of_node = np.full(len(tally.place_of_node), NONE, np.int64)
-        cell_of_node[tally.leaves_asked[counted]] = np.arange(len(counted)) * tally.classes
+        cell_of_node[tally.ends_asked[counted]] = np.arange(len(counted)) * tally.classes
         whole = len(counted) == tally.partition.regions
         return cls(nodes, classes, len(counted) * tally.classes, cell_of_node, whole)
 
@@ -249,7 +249,7 @@ class Families:
         assert isinstance(tree, Tree)
         if not (isinstance(before, Tree) and tree.refines(before.stage) and tally.domain == earlier.domain):
             return cls.none(tally.places)
-        parents = tree.parents[tally.leaves_asked]
+        parents = tree.parents[tally.ends_asked]
         starts = np.flatnonzero(np.diff(parents, prepend=NONE - 1))
         asked, heads = np.diff(starts, append=len(parents)), parents[starts]
         known = np.full(len(tree) + 1, NONE)

@@ -293,7 +293,7 @@ class StreamedRows:
         if self._last is None or not set(tally.attributes) <= set(self._last[0].attributes):
             return Families.none(tally.places), None
         earlier, answer = self._last
-        widths = (tree.highs - tree.lows)[tally.leaves_asked]
+        widths = (tree.highs - tree.lows)[tally.ends_asked]
         return Families.of(tally, widths, earlier), answer
 
     def _dense(self, tally: Tally, families: Families, attributes: Sequence[int]) -> list[Integers]:

@@ -48,8 +48,7 @@ from sfumato.evaluate.fidelity import (
 )
 from sfumato.evaluate.learning import Lesson, Protocol, Trial, lessons, lot, most_learnt, splits
 from sfumato.evaluate.runs import one_thread
-from sfumato.geometry.boxes import Boxes
-from sfumato.models.questions import Condition
+from sfumato.release.queries import Condition
 from sfumato.release.release import Release
 from sfumato.schema.schema import Schema
 from sfumato.tables.encode import Coded, encode, refuse_misfits
@@ -238,7 +237,7 @@ def _excuses(given: _Reference) -> dict[str, str]:
     schema, excuses = given.release.schema, {}
     if schema.target is None:
         excuses["Classification"] = "the release has no class attribute"
-    if isinstance(given.release.partition, Boxes):
+    if not given.release.disjoint:
         excuses["Accuracy on groups and by regions, Match Point of generalized rows"] = (
             "groups overlap, so a row has no group of its own"
         )
@@ -262,7 +261,7 @@ def _trials(given: _Reference, tested: Coded | None, protocol: Protocol) -> list
 
 
 def _information(given: _Reference) -> dict[str, float]:
-    predictors, partition = given.release.schema.predictors, given.release.partition
+    predictors, partition = given.release.schema.predictors, given.release.regions
     sizes = sizes_of(given.release, [given.table[name] for name in predictors], given.rows)
     return {
         "discernibility": discernibility_of(sizes),
@@ -309,7 +308,7 @@ def _notes(given: _Reference, coded: Coded) -> list[str]:
         f"truth, or to {FLOOR:.1%} of the rows if that is more.",
         "Time and memory are of using the release, on one thread; memory is what was added at the peak.",
     ]
-    if isinstance(given.release.partition, Boxes):
+    if not given.release.disjoint:
         notes.append("Discernibility, NCP and precision are of the published records; suppressed ones have no group.")
     notes += [
         f"{name}: {rows:,} rows of the data outside the declared range count in the nearest cell."

@@ -17,8 +17,7 @@ from sklearn.cluster import BisectingKMeans
 from sfumato.arrays import CodedRows, Integers
 from sfumato.evaluate.learning import MOST_INDICATORS
 from sfumato.evaluate.runs import one_thread
-from sfumato.geometry.boxes import Boxes
-from sfumato.models.regions import Sides, regions_of
+from sfumato.geometry.regions import Sides
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Predictor, Schema
@@ -80,7 +79,7 @@ def matches(release: Release, rows: CodedRows, drawn: CodedRows) -> list[Match]:
     clusters of drawn records, which know nothing else of the rows.
     """
     raw, synthetic = (points_of(release.schema, records) for records in (rows, drawn))
-    generalized = None if isinstance(release.partition, Boxes) else generalized_points(release, rows)
+    generalized = None if not release.disjoint else generalized_points(release, rows)
     found = []
     for clusters in CLUSTERS:
         before = labels(raw, clusters)
@@ -99,7 +98,7 @@ def points_of(schema: Schema, rows: CodedRows) -> Points:
 def generalized_points(release: Release, rows: CodedRows) -> Points:
     """Place coded rows where the release's groups put them."""
     predictors = release.schema.predictors
-    regions, group = np.unique(regions_of(release.partition, [rows[name] for name in predictors]), return_inverse=True)
+    regions, group = np.unique(release.regions.regions_of([rows[name] for name in predictors]), return_inverse=True)
     middles = [
         _range_points(column, side)[side.number(regions)]
         for column, side in zip(predictors.values(), release.sides, strict=True)

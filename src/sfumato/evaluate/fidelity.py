@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import CodedRows, Codes, Floats, Integers, row_keys
-from sfumato.geometry.boxes import Boxes, Regions
-from sfumato.models.regions import Sides, regions_of, sides_of
+from sfumato.geometry.regions import Regions, Sides
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Categorical, Identifier
 from sfumato.schema.schema import Predictor, Schema
@@ -189,13 +188,13 @@ def sizes_of(release: Release, columns: Sequence[Codes], rows: int) -> Integers:
     """Count the true rows in each group; where groups overlap, the published ones. Without attributes all are alike."""
     if not columns:
         return np.array([rows])
-    if isinstance(release.partition, Boxes):
-        return np.asarray(release.counts.counts.sum(axis=1))
-    return _sizes(release.partition, columns)
+    if not release.disjoint:
+        return np.asarray(release.draft.final.counts.sum(axis=1))
+    return _sizes(release.regions, columns)
 
 
 def _sizes(partition: Regions, columns: Sequence[Codes]) -> Integers:
-    return np.bincount(regions_of(partition, columns), minlength=partition.regions)
+    return np.bincount(partition.regions_of(columns), minlength=partition.regions)
 
 
 def discernibility_of(sizes: Integers) -> int:
@@ -209,7 +208,7 @@ def certainty_penalty_of(partition: Regions, sizes: Integers) -> float:
     Numeric ranges are measured in cells of their grid. All attributes weigh the same, so it lies between 0 and 1; a
     table without rows or attributes pays nothing.
     """
-    return _average(partition, sizes, [_penalties(sides_of(partition, at)) for at in range(len(partition.shape))])
+    return _average(partition, sizes, [_penalties(partition.sides(at)) for at in range(len(partition.shape))])
 
 
 def precision_of(columns: Sequence[Predictor], partition: Regions, sizes: Integers) -> float:
@@ -217,7 +216,7 @@ def precision_of(columns: Sequence[Predictor], partition: Regions, sizes: Intege
 
     A table without rows or attributes is precise.
     """
-    heights = [heights_of(column, sides_of(partition, at)) for at, column in enumerate(columns)]
+    heights = [heights_of(column, partition.sides(at)) for at, column in enumerate(columns)]
     return 1.0 - _average(partition, sizes, heights)
 
 
@@ -249,7 +248,7 @@ def _penalties(side: Sides) -> Floats:
 def _average(partition: Regions, sizes: Integers, lost: Sequence[Floats]) -> float:
     """Average what each attribute's ranges lose over all rows and attributes."""
     held = np.flatnonzero(sizes)
-    losses = [one[sides_of(partition, attribute).number(held)] @ sizes[held] for attribute, one in enumerate(lost)]
+    losses = [one[partition.sides(attribute).number(held)] @ sizes[held] for attribute, one in enumerate(lost)]
     return float(np.sum(losses) / max(len(lost) * sizes.sum(), 1))
 
 

@@ -41,9 +41,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sfumato.arrays import CodedRows, Integers
 from sfumato.errors import TableError
 from sfumato.evaluate.runs import one_thread
-from sfumato.geometry.boxes import Boxes
-from sfumato.models.projection import Nonnegative
-from sfumato.models.regions import Sides, regions_of
+from sfumato.geometry.regions import Sides
+from sfumato.models.model import Nonnegative
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Categorical, Identifier
 from sfumato.schema.schema import Schema
@@ -64,7 +63,7 @@ def accuracy(
 
     As in the papers, the groups are weighted by their counts, and a test row looks like the group in which it falls.
     """
-    people = release.estimates.people(how)
+    people = release.model.generalized(how).people
     groups, classes = np.nonzero(people)
     if len(groups) == 0:
         return _share_of_first_class(release, test)
@@ -74,7 +73,7 @@ def accuracy(
     if learner == "linear SVM":
         features /= np.maximum(np.abs(features).max(axis=0), 1)
     model = _of_groups(learner).fit(features[groups], classes, sample_weight=people[groups, classes])
-    held = regions_of(release.partition, [test[name] for name in release.schema.predictors])
+    held = release.regions.regions_of([test[name] for name in release.schema.predictors])
     return _share_right(release, test, model.predict(features)[held])
 
 
@@ -125,7 +124,7 @@ def _share_of_first_class(release: Release, test: CodedRows) -> float:
 
 def group_features(release: Release) -> Features:
     """Describe every region to a learner by its ranges; an undivided attribute is a constant."""
-    regions = np.arange(release.partition.regions)
+    regions = np.arange(release.regions.regions)
     blocks = [
         (_blocks_covered(side) if isinstance(column, Categorical) else side.ranges)[side.number(regions)]
         for column, side in zip(release.schema.predictors.values(), release.sides, strict=True)
@@ -384,7 +383,7 @@ def lessons(release: Release, drawn: CodedRows, trials: Sequence[Trial], seed: i
         released = [graded(pupil, schema, trial.test) for trial in trials]
         (ba, auc_raw), (ca, auc) = np.mean(raw, axis=0).tolist(), np.mean(released, axis=0).tolist()
         found.append(Lesson(learner, "drawn records", ba, lower, ca, auc_raw, auc))
-    if isinstance(release.partition, Boxes):
+    if not release.disjoint:
         return found
     return [*_lessons_of_groups(release, trials, next(one for one in found if one.learner == PAPERS_TREE)), *found]
 

@@ -6,15 +6,19 @@ the meter, refuse them; only releases without epsilon have such groups.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Integers, row_keys
-from sfumato.geometry.tree import Partition
+from sfumato.arrays import Codes, Integers, row_keys
+from sfumato.errors import ReleaseError
+from sfumato.exact import read_fraction
+from sfumato.geometry.regions import Sides, whole_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +32,19 @@ class Boxes:
     ([True, True], [True, False])
     """
 
+    kind: ClassVar[str] = "boxes"
+    disjoint: ClassVar[bool] = False
+
     shape: tuple[int, ...]
     ranges: Integers
     """boxes x attributes x 2: [lo, hi) of leaf codes"""
+    sampling: Fraction = Fraction(1)
+    """the probability with which each record of the table was drawn to be counted in them"""
 
     def __post_init__(self) -> None:
         """Refuse ranges that are none, and boxes that are there twice: equal records are one group."""
+        if not 0 < self.sampling <= 1:
+            raise ValueError("a sampling rate must be greater than 0 and at most 1")
         if self.ranges.shape[1:] != (len(self.shape), 2):
             raise ValueError("boxes must have a range for each attribute")
         lows, highs = self.ranges[:, :, 0], self.ranges[:, :, 1]
@@ -63,6 +74,31 @@ class Boxes:
             found &= before[self.ranges[:, attribute, 1]] > before[self.ranges[:, attribute, 0]]
         return found
 
+    def sides(self, attribute: int) -> Sides:
+        """See the boxes from one attribute."""
+        return Sides.of_boxes(self.ranges[:, attribute], self.shape[attribute])
 
-Regions = Partition | Boxes
-"""Whatever a release can have counts of."""
+    def regions_of(self, columns: Sequence[Codes]) -> Integers:  # noqa: ARG002
+        """Refuse: a row may lie in several boxes, or in none."""
+        raise ReleaseError(
+            "a person must lie in one group only, and the groups of this release overlap",
+            "Draw records with sample, or see explain.",
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Write the ends of all ranges, attribute by attribute, and the sampling rate."""
+        ends = {f"{name} {at}": self.ranges[:, at, end].tolist() for name, at, end in _ends(self.shape)}
+        return {"ranges": ends, "sampling": str(self.sampling)}
+
+    @classmethod
+    def of_plain(cls, shape: tuple[int, ...], plain: Mapping[str, Any]) -> Boxes:
+        """Read ranges and sampling rate."""
+        sampling = read_fraction(plain["sampling"])
+        ends = [whole_numbers(plain["ranges"][f"{name} {at}"]) for name, at, _ in _ends(shape)]
+        if sampling is None:
+            raise ValueError("boxes must have a sampling rate")
+        return cls(shape, np.stack(ends, axis=1).reshape(-1, len(shape), 2), sampling)
+
+
+def _ends(shape: tuple[int, ...]) -> list[tuple[str, int, int]]:
+    return [(name, at, end) for at in range(len(shape)) for end, name in enumerate(("low", "high"))]

@@ -1,4 +1,4 @@
-"""Candidates: ways to specialize regions, by the million.
+"""Candidates: candidates to specialize regions, by the million.
 
 Growing cuts: which specializations a grid still allows, and how many there can be.
 
@@ -41,14 +41,14 @@ class Specialization:
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
-    """Ways to specialize: way i concerns attribute `attributes[i]` in place `places[i]`.
+class Candidates:
+    """Candidates to specialize: entry i concerns attribute `attributes[i]` in place `places[i]`.
 
     Its borders `borders[starts[i]:starts[i + 1]]`, outer ones included, are one candidate; outer borders alone stand
     for every split of their range in two: at each grid point of the declared range, whatever the data.
 
-    >>> ways = Ways.join([Ways.one(0, 1, (0, 2, 4)), Ways.splits(0, 2, 3, 6)])
-    >>> ways.candidates.tolist(), ways.pick(np.array([0, 1]), np.array([0, 1]))[1]
+    >>> candidates = Candidates.join([Candidates.one(0, 1, (0, 2, 4)), Candidates.splits(0, 2, 3, 6)])
+    >>> candidates.each.tolist(), candidates.pick(np.array([0, 1]), np.array([0, 1]))[1]
     ([1, 2], Specialization(place=0, attribute=2, borders=(3, 5, 6)))
     """
 
@@ -63,17 +63,17 @@ class Ways:
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @classmethod
-    def one(cls, place: int, attribute: int, borders: Sequence[int]) -> Ways:
+    def one(cls, place: int, attribute: int, borders: Sequence[int]) -> Candidates:
         """Give the single candidate that draws these borders."""
         return cls(np.array([place]), np.array([attribute]), np.array(borders), np.array([0, len(borders)]))
 
     @classmethod
-    def splits(cls, place: int, attribute: int, lo: int, hi: int) -> Ways:
-        """Give every way to split a range in two."""
+    def splits(cls, place: int, attribute: int, lo: int, hi: int) -> Candidates:
+        """All ways to split a range in two."""
         return cls.one(place, attribute, (lo, hi))
 
     @classmethod
-    def join(cls, batches: Sequence[Ways]) -> Ways:
+    def join(cls, batches: Sequence[Candidates]) -> Candidates:
         """Put batches one after the other."""
         none = np.empty(0, np.int64)
         return cls(
@@ -84,7 +84,7 @@ class Ways:
         )
 
     def __len__(self) -> int:
-        """Count the ways."""
+        """Count the candidates."""
         return len(self.places)
 
     def __getitem__(self, index: int) -> Specialization:
@@ -94,7 +94,7 @@ class Ways:
 
     @cached_property
     def lows(self) -> Integers:
-        """Where the range of each way begins."""
+        """Where the range of each entry begins."""
         return read_only(self.borders[self.starts[:-1]])
 
     @cached_property
@@ -104,38 +104,40 @@ class Ways:
 
     @cached_property
     def is_split(self) -> NDArray[np.bool_]:
-        """Whether a way stands for every split of its range."""
+        """Whether an entry stands for every split of its range."""
         return read_only(np.asarray(np.diff(self.starts) == 2))
 
     @property
     def children(self) -> Integers:
-        """How many children each candidate of a way has."""
+        """How many children each candidate of an entry has."""
         return np.where(self.is_split, 2, np.diff(self.starts) - 1)
 
     @cached_property
-    def candidates(self) -> Integers:
-        """How many candidates each way stands for: public, from the declared ranges."""
+    def each(self) -> Integers:
+        """How many single candidates each entry stands for: public, from the declared ranges."""
         return read_only(np.where(self.is_split, self.highs - self.lows - 1, 1))
 
-    def take(self, ways: Integers | NDArray[np.bool_]) -> Ways:
+    def take(self, candidates: Integers | NDArray[np.bool_]) -> Candidates:
         """Keep some, in this order."""
-        chosen = np.arange(len(self))[ways]
+        chosen = np.arange(len(self))[candidates]
         widths = np.diff(self.starts)[chosen]
         starts = starts_of(widths)
         inside = np.arange(starts[-1]) - np.repeat(starts[:-1], widths)
-        return Ways(
+        return Candidates(
             self.places[chosen],
             self.attributes[chosen],
             self.borders[np.repeat(self.starts[chosen], widths) + inside],
             starts,
         )
 
-    def pick(self, ways: Integers, offsets: Integers) -> Ways:
-        """Give single candidates: of each named way the one at its offset."""
-        picked = self.take(ways)
+    def pick(self, candidates: Integers, offsets: Integers) -> Candidates:
+        """Give single candidates: of each named entry the one at its offset."""
+        picked = self.take(candidates)
         at = picked.lows + 1 + offsets
         borders = np.insert(picked.borders, picked.starts[1:][picked.is_split] - 1, at[picked.is_split])
-        return Ways(picked.places, picked.attributes, borders, starts_of(np.diff(picked.starts) + picked.is_split))
+        return Candidates(
+            picked.places, picked.attributes, borders, starts_of(np.diff(picked.starts) + picked.is_split)
+        )
 
 
 def starts_of(sizes: Integers) -> Integers:
@@ -150,13 +152,13 @@ Interval = tuple[int, int, int]
 """A numeric attribute and a range of its leaves."""
 
 
-def taxonomy_candidates(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Ways]:
+def taxonomy_candidates(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Candidates]:
     """Give every categorical value on the cut that its taxonomy divides further."""
     for index, attribute in enumerate(attributes):
         for lo, hi in pairwise(grid.cuts[index]):
             borders = attribute.children(lo, hi)
             if borders is not None:
-                yield Ways.one(WHOLE, index, borders)
+                yield Candidates.one(WHOLE, index, borders)
 
 
 def intervals(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Interval]:
@@ -166,10 +168,10 @@ def intervals(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Interval]
             yield from ((index, lo, hi) for lo, hi in pairwise(grid.cuts[index]) if hi - lo > 1)
 
 
-def regions_after(grid: Grid, ways: Ways) -> NDArray[np.int64]:
+def regions_after(grid: Grid, candidates: Candidates) -> NDArray[np.int64]:
     """Count the regions that each specialization leads to."""
-    parts = np.array(grid.parts)[ways.attributes]
-    return grid.regions // parts * (parts + ways.children - 1)
+    parts = np.array(grid.parts)[candidates.attributes]
+    return grid.regions // parts * (parts + candidates.children - 1)
 
 
 def most_specializations(attributes: Sequence[Predictor]) -> int:
@@ -213,7 +215,7 @@ class Divisions:
             for index, attribute in enumerate(attributes)
         ]
 
-    def ways(self, boxes: NDArray[np.int32], places: Integers, splits: Integers | None = None) -> Ways:
+    def candidates(self, boxes: NDArray[np.int32], places: Integers, splits: Integers | None = None) -> Candidates:
         """Give for each place, a box of ranges, its values that can be specialized, place by place.
 
         A categorical value is divided as its taxonomy says, an interval at every grid point or, if `splits` (places x
@@ -223,24 +225,24 @@ class Divisions:
         for index, attribute in enumerate(self._attributes):
             ranges = boxes[:, index].astype(np.int64)
             if isinstance(attribute, _Taxonomy):
-                found.append(attribute.ways(ranges, places))
+                found.append(attribute.candidates(ranges, places))
             elif splits is None:
                 found.append(_every_split(index, ranges, places))
             else:
                 found.append(_own_split(index, ranges, places, splits[:, index]))
-        ways = Ways.join(found)
-        return ways.take(np.argsort(ways.places, kind="stable"))
+        candidates = Candidates.join(found)
+        return candidates.take(np.argsort(candidates.places, kind="stable"))
 
 
-def _every_split(index: int, ranges: Integers, places: Integers) -> Ways:
+def _every_split(index: int, ranges: Integers, places: Integers) -> Candidates:
     wide = np.flatnonzero(ranges[:, 1] - ranges[:, 0] > 1)
-    return Ways(places[wide], np.full(len(wide), index), ranges[wide].ravel(), np.arange(len(wide) + 1) * 2)
+    return Candidates(places[wide], np.full(len(wide), index), ranges[wide].ravel(), np.arange(len(wide) + 1) * 2)
 
 
-def _own_split(index: int, ranges: Integers, places: Integers, splits: Integers) -> Ways:
+def _own_split(index: int, ranges: Integers, places: Integers, splits: Integers) -> Candidates:
     chosen = np.flatnonzero(splits != NO_SPLIT)
     borders = np.stack([ranges[chosen, 0], splits[chosen], ranges[chosen, 1]], axis=1)
-    return Ways(places[chosen], np.full(len(chosen), index), borders.ravel(), np.arange(len(chosen) + 1) * 3)
+    return Candidates(places[chosen], np.full(len(chosen), index), borders.ravel(), np.arange(len(chosen) + 1) * 3)
 
 
 class _Taxonomy:
@@ -257,13 +259,13 @@ class _Taxonomy:
                 found[lo * (self._leaves + 1) + hi] = borders
                 waiting += pairwise(borders)
         self._keys = np.array(sorted(found), np.int64)
-        self._known = Ways.join([Ways.one(0, index, found[key]) for key in self._keys.tolist()])
+        self._known = Candidates.join([Candidates.one(0, index, found[key]) for key in self._keys.tolist()])
 
-    def ways(self, ranges: Integers, places: Integers) -> Ways:
+    def candidates(self, ranges: Integers, places: Integers) -> Candidates:
         keys = ranges[:, 0] * (self._leaves + 1) + ranges[:, 1]
         divided = np.flatnonzero(np.isin(keys, self._keys))
         taken = self._known.take(np.searchsorted(self._keys, keys[divided]))
-        return Ways(places[divided], taken.attributes, taken.borders, taken.starts)
+        return Candidates(places[divided], taken.attributes, taken.borders, taken.starts)
 
 
 def most_specializations_of_boxes(attributes: Sequence[Predictor]) -> int:
@@ -297,7 +299,10 @@ def stages_of(shape: Sequence[int], steps: Sequence[Specialization]) -> list[Tre
     >>> [stage.regions for stage in stages_of((4, 47), steps)]
     [1, 2, 4, 6]
     """
-    stages, ways = [Tree.whole(shape)], Ways.join([Ways.one(0, step.attribute, step.borders) for step in steps])
+    stages, candidates = (
+        [Tree.whole(shape)],
+        Candidates.join([Candidates.one(0, step.attribute, step.borders) for step in steps]),
+    )
     nodes, passed = np.zeros(1, np.int64), np.zeros(1, np.int64)
     while True:
         tree = stages[-1]
@@ -305,7 +310,7 @@ def stages_of(shape: Sequence[int], steps: Sequence[Specialization]) -> list[Tre
         splitting = np.flatnonzero(next_step < len(steps))
         if not len(splitting):
             return stages
-        chosen = ways.take(next_step[splitting])
+        chosen = candidates.take(next_step[splitting])
         stages.append(tree.refine(nodes[splitting], chosen.attributes, chosen.borders, chosen.starts))
         passed = np.repeat(next_step[splitting] + 1, chosen.children)
         nodes = np.arange(len(tree), len(stages[-1]))

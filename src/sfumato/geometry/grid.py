@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.arrays import Codes, Integers, integers
+from sfumato.geometry.regions import Sides, whole_numbers
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class Grid:
     >>> jobs_by_age.boxes(1, 3).tolist()
     [[[0, 2], [22, 47]], [[2, 4], [0, 22]]]
     """
+
+    kind: ClassVar[str] = "grid"
+    disjoint: ClassVar[bool] = True
 
     cuts: tuple[tuple[int, ...], ...]
     orders: tuple[tuple[int, ...] | None, ...] = ()
@@ -55,6 +60,16 @@ class Grid:
     def whole(cls, shape: Sequence[int]) -> Grid:
         """One region that holds everything."""
         return cls(tuple((0, leaves) for leaves in shape))
+
+    @classmethod
+    def finest(cls, shape: Sequence[int]) -> Grid:
+        """Single combinations of leaves: as many regions as the domain has cells."""
+        return cls(tuple(tuple(range(leaves + 1)) for leaves in shape))
+
+    @classmethod
+    def marginal(cls, shape: Sequence[int], cuts: Mapping[int, Sequence[int]]) -> Grid:
+        """Cut a few attributes at borders, outer ones included, and leave all others whole."""
+        return cls(tuple(tuple(cuts.get(at, (0, leaves))) for at, leaves in enumerate(shape)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -139,3 +154,31 @@ class Grid:
             borders, part = np.asarray(cut), self.parts_at(attribute, regions)
             boxes[:, attribute, 0], boxes[:, attribute, 1] = borders[part], borders[part + 1]
         return boxes
+
+    def sides(self, attribute: int) -> Sides:
+        """See the regions from one attribute: its parts."""
+        cut = np.asarray(self.cuts[attribute], np.int64)
+        ranges = np.stack([cut[:-1], cut[1:]], axis=1)
+        return Sides(ranges, partial(self.parts_at, attribute), self.order_of(attribute))
+
+    def regions_of(self, columns: Sequence[Codes]) -> Integers:
+        """Find the region that holds each coded row."""
+        return self.locate(columns, len(columns[0]) if columns else 0)
+
+    def plain(self) -> dict[str, Any]:
+        """Write cuts and, where leaves are in another order, orders; by the number of the attribute."""
+        cut = {str(at): list(self.cuts[at]) for at in self.split_attributes}
+        orders = {str(at): list(order) for at, order in enumerate(self.orders) if order is not None}
+        return {"cuts": cut} | ({"orders": orders} if orders else {})
+
+    @classmethod
+    def of_plain(cls, shape: tuple[int, ...], plain: Mapping[str, Any]) -> Grid:
+        """Read cuts and orders; an attribute that is not named is whole."""
+        cuts = {int(at): tuple(whole_numbers(cut).tolist()) for at, cut in plain["cuts"].items()}
+        orders = {int(at): tuple(whole_numbers(order).tolist()) for at, order in plain.get("orders", {}).items()}
+        if not {*cuts, *orders} <= {*range(len(shape))}:
+            raise ValueError("cuts and orders must be of attributes that there are")
+        grid = cls.marginal(shape, cuts)
+        if grid.shape != shape:
+            raise ValueError("cuts must end with the leaves of their attributes")
+        return replace(grid, orders=tuple(orders.get(at) for at in range(len(shape))) if orders else ())

@@ -4,24 +4,25 @@ Apart from the tree because it is about finding, not about what a tree is.
 
 Boxes within boxes: the regions that multidimensional generalization grows, each split in its own way.
 
-A `Tree` keeps every box that was ever split, because counts bought on the way up still inform the leaves. Nodes are
+A `Tree` keeps every box that was ever split, because counts bought on the way up still inform the ends. Nodes are
 numbered as they appear, so a node keeps its number when others are split, and whoever knows where the rows were one
-level ago needs a single step. The leaves are disjoint and cover the domain by construction: a privacy proof leans on
+level ago needs a single step. The ends are disjoint and cover the domain by construction: a privacy proof leans on
 that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import NONE, Codes, Integers, integers, read_only
 from sfumato.geometry.grid import Grid
+from sfumato.geometry.regions import Sides, whole_numbers
 
 LONGEST_ROW = 1 << 22
 """Up to so many leaves of split nodes, the child that holds each is kept ready."""
@@ -85,11 +86,14 @@ class Tree:
     """Nodes in the order of their appearance: the root, then children of one family side by side, after their parent.
 
     >>> tree = Tree.whole((4, 47)).refine([0], [1], [0, 22, 47], [0, 3]).refine([2], [0], [0, 2, 4], [0, 3])
-    >>> tree.leaves.tolist(), tree.regions
+    >>> tree.ends.tolist(), tree.regions
     ([1, 3, 4], 3)
     >>> tree.boxes[4].tolist()
     [[2, 4], [22, 47]]
     """
+
+    kind: ClassVar[str] = "tree"
+    disjoint: ClassVar[bool] = True
 
     shape: tuple[int, ...]
     parents: Nodes
@@ -145,14 +149,14 @@ class Tree:
         return len(self.parents)
 
     @cached_property
-    def leaves(self) -> Integers:
+    def ends(self) -> Integers:
         """The nodes without children: the regions, in their order."""
         return read_only(np.flatnonzero(self.split_by == NONE))
 
     @property
     def regions(self) -> int:
         """The number of regions."""
-        return len(self.leaves)
+        return len(self.ends)
 
     @cached_property
     def split_attributes(self) -> tuple[int, ...]:
@@ -225,26 +229,26 @@ class Tree:
         borders: Sequence[int] | Integers,
         starts: Sequence[int] | Integers,
     ) -> Tree:
-        """Split leaves, in increasing order: leaf i along `attributes[i]` at `borders[starts[i]:starts[i + 1]]`, outer
+        """Split ends, in increasing order: end i along `attributes[i]` at `borders[starts[i]:starts[i + 1]]`, outer
         borders included.
         """
         split, along = np.asarray(nodes, np.int64), np.asarray(attributes, np.int64)
         marks, first = np.asarray(borders, np.int64), np.asarray(starts, np.int64)
         one_each = split.ndim == marks.ndim == 1 and split.shape == along.shape
         if not (one_each and _runs_through(first, len(split), len(marks))):
-            raise ValueError("leaves must be split each along one attribute, by its own borders")
+            raise ValueError("ends must be split each along one attribute, by its own borders")
         children = np.diff(first) - 1
         lows, highs = np.delete(marks, first[1:] - 1), np.delete(marks, first[:-1])
         outer = np.stack([marks[first[:-1]], marks[first[1:] - 1]], axis=1)
         if not (
             (np.diff(split) > 0).all()
-            and np.isin(split, self.leaves).all()
+            and np.isin(split, self.ends).all()
             and (children >= 2).all()
             and (lows < highs).all()
             and ((along >= 0) & (along < len(self.shape))).all()
             and np.array_equal(outer, (boxes := self.boxes_of(split))[np.arange(len(split)), along])
         ):
-            raise ValueError("leaves must be split in increasing order, at borders that fill their ranges")
+            raise ValueError("ends must be split in increasing order, at borders that fill their ranges")
         new = (np.repeat(split, children), np.repeat(along, children), lows, highs)
         old = (self.parents, self.attributes, self.lows, self.highs)
         grown = [np.concatenate((one, more.astype(np.int32))) for one, more in zip(old, new, strict=True)]
@@ -299,6 +303,25 @@ class Tree:
     @cached_property
     def _children_since(self) -> dict[int, Children]:
         return {}
+
+    def sides(self, attribute: int) -> Sides:
+        """See the regions, which are the ends, from one attribute."""
+        return Sides.of_boxes(self.boxes[self.ends, attribute], self.shape[attribute])
+
+    def regions_of(self, columns: Sequence[Codes]) -> Integers:
+        """Find the region that holds each coded row."""
+        return np.searchsorted(self.ends, self.locate(columns, len(columns[0]) if columns else 0))
+
+    def plain(self) -> dict[str, Any]:
+        """Write what each node below the root was cut out of, along which attribute, and its range."""
+        columns = {"parent": self.parents, "attribute": self.attributes, "low": self.lows, "high": self.highs}
+        return {name: column[1:].tolist() for name, column in columns.items()}
+
+    @classmethod
+    def of_plain(cls, shape: tuple[int, ...], plain: Mapping[str, Any]) -> Tree:
+        """Read the nodes below the root, refusing what partitions nothing."""
+        columns = [np.append(NONE, whole_numbers(plain[name])) for name in ("parent", "attribute", "low", "high")]
+        return cls(shape, *columns)
 
     def _is_one_table(self) -> bool:
         """Check that there is a node, and that every array has one number for each."""

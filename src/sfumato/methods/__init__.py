@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sfumato.methods.cdiffgen import CDiffGen
 from sfumato.methods.diffgen import DiffGen
 from sfumato.methods.diffmulti import DiffMulti
 from sfumato.methods.dpcocgen import DPCocGen
 from sfumato.methods.laplace import Laplace
-from sfumato.methods.method import Draft, Method
+from sfumato.methods.method import Method
 
-METHODS: dict[str, type[DiffGen] | type[CDiffGen] | type[DiffMulti] | type[DPCocGen] | type[Laplace]] = {
-    method.name: method for method in (DiffGen, CDiffGen, DiffMulti, DPCocGen, Laplace)
-}
+METHODS: Mapping[str, type[Method]] = {one.name: one for one in (DiffGen, CDiffGen, DiffMulti, DPCocGen, Laplace)}
 
-__all__ = ["METHODS", "CDiffGen", "DPCocGen", "DiffGen", "DiffMulti", "Draft", "Laplace", "Method"]
+__all__ = ["METHODS", "CDiffGen", "DPCocGen", "DiffGen", "DiffMulti", "Laplace", "Method"]

@@ -8,9 +8,10 @@ the tree and the workload alone, before a count is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from sfumato.errors import BudgetError
 from sfumato.geometry.candidates import describe_all, stages_of
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.cutting import PUBLISHED_SCORES, Cutting, read_number_of_steps
+from sfumato.methods.diffgen import PUBLISHED_SCORES, DiffGen, read_steps
 from sfumato.methods.margins import buy_margins
-from sfumato.methods.method import Draft, parameter, refuse_other
+from sfumato.methods.method import number, one_of, parameter
 from sfumato.methods.workloads import (
     Workload,
     level_grains,
@@ -32,14 +33,15 @@ from sfumato.methods.workloads import (
     sizes_of,
     thinned,
 )
-from sfumato.models.consistency import Consistency
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of
-from sfumato.privacy.measurements import NodeCounts
+from sfumato.privacy.measurements import Draft, Measurement
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema
 
 Levels = Literal["workload", "equal", "leaves"]
+Consistency = Literal["least squares", "paper"]
+"""How counts are made to agree: with the least variance, or with the weights of the paper."""
 
 AUTO_DEEPEST = 72
 """With h = auto, h is the logarithm of what a table can hold, at most."""
@@ -48,35 +50,54 @@ MOST_WEIGHTS = 1 << 25
 
 
 @dataclass(frozen=True, kw_only=True)
-class CDiffGen(Cutting):
+class CDiffGen(DiffGen):
     """Single-dimensional generalization whose range counts add up little noise."""
 
     name: ClassVar[str] = "cdiffgen"
+    summary: ClassVar[str] = "DiffGen's tree with noise on its levels, made consistent, for range counts (Qian et al.)"
+    additions: ClassVar[str] = (
+        "exact least squares with exact variances, the budget of the levels chosen for a workload before counts are "
+        "looked at"
+    )
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"specializations": 3},
+        {"specializations": "auto", "workload": "marginals"},
+        {"specializations": 3, "levels": "equal"},
+        {"specializations": 4, "levels": "leaves", "leftover": False},
+        {"specializations": 3, "score": "max", "choice": "separate", "levels": "leaves", "consistency": "paper"},
+        {"specializations": "auto", "selection": "exponential", "levels": "equal", "margins": 0},
+    )
+    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({"specializations": 3},)
 
     levels: Levels = parameter(
         "workload",
         "How the budget of the counts is shared among the levels of the tree: for the least expected relative variance "
         "of the workload, in equal parts (the paper), or all of it to the leaves.",
+        read=one_of(get_args(Levels)),
     )
     workload: Workload = parameter(
         "ranges",
         "The queries that matter: ranges (random ones on two to four attributes), marginals (every range of each "
         "attribute), or your own conditions, one on each line (@FILE reads them from a file); the manifest tells them.",
+        read=lambda _, value: read_workload(value),
     )
     consistency: Consistency = parameter(
-        "least squares", "How the levels are made consistent: by least squares, or with the paper's weights."
+        "least squares",
+        "How the levels are made consistent: by least squares, or with the paper's weights.",
+        read=one_of(get_args(Consistency)),
     )
     max_cells: int = parameter(
-        2_000_000, "Specializations that would lead to more groups times classes than this are not offered."
+        2_000_000,
+        "Specializations that would lead to more groups times classes than this are not offered.",
+        read=number("Give what you can store.", least=4),
     )
 
     @classmethod
     def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> CDiffGen:
-        """Give the method as the paper has it, errata mended: with its scores max or gain."""
-        refuse_other("score", score, PUBLISHED_SCORES)
+        """Take the method as the paper has it, errata mended: with its scores max or gain."""
         return cls(
-            specializations=read_number_of_steps(specializations),
-            score=score,
+            specializations=read_steps("specializations", specializations),
+            score=one_of(PUBLISHED_SCORES)("score", score),
             choice="separate",
             selection="exponential",
             margins=Fraction(0),
@@ -85,12 +106,10 @@ class CDiffGen(Cutting):
             consistency="paper",
         )
 
-    def __post_init__(self) -> None:
-        """Read parameters that came as text; refuse those that make no sense for any table."""
-        super().__post_init__()
-        refuse_other("levels", self.levels, get_args(Levels))
-        object.__setattr__(self, "workload", read_workload(self.workload))
-        refuse_other("consistency", self.consistency, get_args(Consistency))
+    @property
+    def model(self) -> str:
+        """Groups are the ends of a tree."""
+        return "tree" if self.consistency == "least squares" else "tree with the paper's weights"
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon as DiffGen does, in whole grains; the levels share the counts' part once they are known."""
@@ -107,24 +126,23 @@ class CDiffGen(Cutting):
         return schedule
 
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
-        """Choose the cuts, measure the margins, count the inner nodes level by level, and then the leaves."""
+        """Choose the cuts, measure the margins, count the inner nodes level by level, and then the ends."""
         classes = len(schema.classes)
         histograms = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
-        growth = self.grow(meter, schema, schedule, histograms)
-        margins = buy_margins(meter, schema, schedule, histograms, growth.grid.unresolved)
-        stages = stages_of(schema.shape, growth.steps)
+        cuts = self.grow(meter, schema, schedule, histograms)
+        margins = buy_margins(meter, schema, schedule, histograms, cuts.grid.unresolved)
+        stages = stages_of(schema.shape, cuts.steps)
         budget = grains_of(meter.left if self.leftover else schedule["counts"])
         rates = self._rates(stages[-1], schema, budget)
-        earlier = []
+        levels: list[Measurement] = []
         for depth, stage in enumerate(stages[:-1]):
             if rates[depth]:
-                nodes = _inner_nodes(stages[-1], depth)
-                cells = Cells(Tally(stage, classes, (), nodes))
-                earlier.append(NodeCounts(nodes, meter.measure(cells, int(rates[depth]) * GRAIN, f"level {depth}")))
-        leaves = Tally(stages[-1], classes)
-        counts = meter.measure(Cells(leaves), self._leaf_rates(stages[-1], rates, budget), "counts")
-        steps = describe_all(schema.predictors, growth.steps)
-        return Draft(stages[-1], counts, margins, steps, tuple(earlier), self.consistency)
+                cells = Cells(Tally(stage, classes, (), _inner_nodes(stages[-1], depth)))
+                levels.append(meter.measure(cells, int(rates[depth]) * GRAIN, f"level {depth}"))
+        ends = Cells(Tally(stages[-1], classes))
+        counts = meter.measure(ends, self._end_rates(stages[-1], rates, budget), "counts")
+        steps = describe_all(schema.predictors, cuts.steps)
+        return Draft(stages[-1], (*cuts.measured, *margins, *levels, counts), self.model, steps)
 
     def _rates(self, tree: Tree, schema: Schema, budget: int) -> Integers:
         """Give the grains of each level."""
@@ -133,16 +151,16 @@ class CDiffGen(Cutting):
             return np.full(depth + 1, budget // (depth + 1))
         if self.levels == "leaves":
             return np.zeros(depth + 1, np.int64)
-        boxes = tree.boxes_of(tree.leaves).astype(np.int64)
+        boxes = tree.boxes_of(tree.ends).astype(np.int64)
         queries = thinned(queries_of(self.workload, schema, boxes), max(MOST_WEIGHTS // len(boxes), 8))
         weights = region_weights(schema, boxes, queries) / sizes_of(queries)[:, None]
         return np.array(level_grains(tree.parents, weights, budget * GRAIN), np.int64)
 
-    def _leaf_rates(self, tree: Tree, rates: Integers, budget: int) -> Integers:
-        """Give each leaf what the levels above it leave; in equal parts all nodes get the same."""
+    def _end_rates(self, tree: Tree, rates: Integers, budget: int) -> Integers:
+        """Leave each end what the levels above it did not take; in equal parts all nodes get the same."""
         if self.levels == "equal":
             return np.full(tree.regions, rates[0])
-        above = np.concatenate(([0], np.cumsum(rates)))[tree.depths[tree.leaves]]
+        above = np.concatenate(([0], np.cumsum(rates)))[tree.depths[tree.ends]]
         return np.asarray(budget - above)
 
 

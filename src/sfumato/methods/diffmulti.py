@@ -16,10 +16,10 @@ than ln(N) / rate with small probability, so a rate of
 tells gains of 1 / SHARPNESS of the mass apart (twice that for scores which are not monotone). Masses shrink along a
 path, so prices grow, and a region stops when its price is more than PATIENCE of what its path has left, or would touch
 the RESERVE for its counts, which all the rest then buys. Depth, size and purity need no parameters: they follow from n,
-epsilon and what was found. The class counts that are bought on the way decide prices and weights, and make the final
+epsilon and what was found. The class counts that are bought on the entry decide prices and weights, and make the final
 counts more precise.
 
-DiffMulti: multidimensional generalization, every region split in its own way (Al-Hussaeni, Fung et al.).
+DiffMulti: multidimensional generalization, every region split in its own entry (Al-Hussaeni, Fung et al.).
 
 Here are its parameters and its plan; how a tree grows is in `published` (the paper's schedule) and `adaptive` (ours).
 
@@ -41,14 +41,15 @@ import numpy as np
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import BudgetError, MethodError
-from sfumato.geometry.candidates import NO_SPLIT, Divisions, Ways, longest_path, most_specializations_of_boxes
+from sfumato.geometry.candidates import NO_SPLIT, Candidates, Divisions, longest_path, most_specializations_of_boxes
 from sfumato.geometry.grid import Grid
-from sfumato.methods.growing import Grown, Level, describe_level
+from sfumato.geometry.tree import Tree
+from sfumato.methods.growing import Level, describe_level
 from sfumato.methods.margins import buy_margins, margin_parts
-from sfumato.methods.method import Draft, parameter, plain_parameters, read_number, read_share, refuse_other
+from sfumato.methods.method import Method, number, one_of, optional, parameter, share
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of, payable
 from sfumato.privacy.choices import Choices
-from sfumato.privacy.measurements import NodeCounts, Noisy
+from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import (
     SCORES,
@@ -65,6 +66,15 @@ from sfumato.privacy.scores import (
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Predictor, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A grown tree, what was measured of its nodes (the regions last), and a line for each level."""
+
+    tree: Tree
+    measured: tuple[Measurement, ...]
+    steps: tuple[str, ...]
 
 
 def rounds_of_level(number: int, choice: str) -> tuple[str, ...]:
@@ -92,19 +102,19 @@ class PublishedGrowth:
         level = Level.first(self.schema, specializations)
         splits = self._first_splits(level)
         steps: list[str] = []
-        for number in range(1, depth + 1):
+        for at in range(1, depth + 1):
             live = np.flatnonzero(level.shares > 0)
             own = splits[live] if self.separate else None
-            ways = self._divisions.ways(level.boxes[live], live, own)
-            if not len(ways):
+            candidates = self._divisions.candidates(level.boxes[live], live, own)
+            if not len(candidates):
                 break
-            chosen = self._choose(level.tally, ways, f"choice {number}")
-            steps.append(describe_level(number, chosen, list(self.schema.predictors)))
+            chosen = self._choose(level.tally, candidates, f"choice {at}")
+            steps.append(describe_level(at, chosen, list(self.schema.predictors)))
             tally, parents = level.refined(chosen)
-            level = Level(tally, level.shared(chosen, self._sizes(tally, number), self.meter.lots(tally.places)))
-            splits = self._inherited(splits[parents], chosen, level, number)
+            level = Level(tally, level.shared(chosen, self._sizes(tally, at), self.meter.lots(tally.places)))
+            splits = self._inherited(splits[parents], chosen, level, at)
         counts = self.meter.measure(Cells(Tally(level.tree, level.tally.classes)), payable(self.meter.left), "counts")
-        return Grown(level.tree, counts, tuple(steps))
+        return Grown(level.tree, (counts,), tuple(steps))
 
     @cached_property
     def _divisions(self) -> Divisions:
@@ -114,19 +124,21 @@ class PublishedGrowth:
     def _attributes(self) -> Sequence[Predictor]:
         return list(self.schema.predictors.values())
 
-    def _choose(self, tally: Tally, ways: Ways, label: str) -> Ways:
-        return self.meter.select(Choices.by_place(tally, ways), self.score, self.prices[label], label, self.selection)
+    def _choose(self, tally: Tally, candidates: Candidates, label: str) -> Candidates:
+        return self.meter.select(
+            Choices.by_place(tally, candidates), self.score, self.prices[label], label, self.selection
+        )
 
     def _first_splits(self, level: Level) -> Integers:
         """Choose a split point for every numeric attribute of the root."""
         splits = np.full((1, len(self._attributes)), NO_SPLIT, np.int64)
         for index, (name, attribute) in enumerate(self.schema.predictors.items()):
             if self.separate and isinstance(attribute, Numeric) and attribute.leaves > 1:
-                every = Ways.splits(0, index, 0, attribute.leaves)
+                every = Candidates.splits(0, index, 0, attribute.leaves)
                 splits[0, index] = self._choose(level.tally, every, f"first split of {name}").borders[1]
         return splits
 
-    def _inherited(self, splits: Integers, chosen: Ways, level: Level, number: int) -> Integers:
+    def _inherited(self, splits: Integers, chosen: Candidates, level: Level, number: int) -> Integers:
         """Let children keep their parents' split points, but for an interval that was just divided choose anew."""
         if not self.separate:
             return splits
@@ -138,8 +150,8 @@ class PublishedGrowth:
         new = np.flatnonzero(numeric[divided] & (ranges[:, 1] - ranges[:, 0] > 1) & (level.shares > 0))
         label = f"split {number + 1}"
         if len(new) and label in self.prices:
-            ways = Ways(new, divided[new], ranges[new].ravel(), np.arange(len(new) + 1) * 2)
-            splits[new, divided[new]] = self._choose(level.tally, ways, label).borders[1::3]
+            candidates = Candidates(new, divided[new], ranges[new].ravel(), np.arange(len(new) + 1) * 2)
+            splits[new, divided[new]] = self._choose(level.tally, candidates, label).borders[1::3]
         return splits
 
     def _sizes(self, tally: Tally, number: int) -> Integers:
@@ -220,36 +232,36 @@ class AdaptiveGrowth:
     def grow(self, specializations: int, root: Fraction) -> Grown:
         """Grow until no region can pay for another choice, or may have one."""
         level = Level.first(self.schema, specializations)
-        noisy = self.meter.measure(Cells(level.tally), root, "size of the table")
-        known, earlier = Known.of(noisy), [NodeCounts(level.tree.leaves, noisy)]
+        measured = [self.meter.measure(Cells(level.tally), root, "size of the table")]
+        known = Known.of(measured[0].noisy)
         steps: list[str] = []
-        for number in range(1, self.depth + 1):
-            ways, prices = self._affordable(level, known)
-            if not len(ways):
+        for at in range(1, self.depth + 1):
+            candidates, prices = self._affordable(level, known)
+            if not len(candidates):
                 break
-            choices = Choices.by_place(level.tally, ways)
-            chosen = self.meter.select(choices, self._score(known), prices, f"choice {number}", self.selection)
-            steps.append(describe_level(number, chosen, list(self.schema.predictors)))
+            choices = Choices.by_place(level.tally, candidates)
+            chosen = self.meter.select(choices, self._score(known), prices, f"choice {at}", self.selection)
+            steps.append(describe_level(at, chosen, list(self.schema.predictors)))
             tally, parents = level.refined(chosen)
-            noisy = self.meter.measure(Cells(tally), self._size_prices(tally, known, parents), f"sizes {number}")
-            known = known.of_children(parents, noisy)
-            earlier.append(NodeCounts(np.asarray(tally.nodes), noisy))
+            sizes = self.meter.measure(Cells(tally), self._size_prices(tally, known, parents), f"sizes {at}")
+            known = known.of_children(parents, sizes.noisy)
+            measured.append(sizes)
             level = Level(tally, level.shared(chosen, self._sizes(known), self.meter.lots(tally.places)))
         counts = self.meter.measure_with_rest(Cells(Tally(level.tree, level.tally.classes)), "counts")
-        return Grown(level.tree, counts, tuple(steps), tuple(earlier))
+        return Grown(level.tree, (*measured, counts), tuple(steps))
 
-    def _affordable(self, level: Level, known: Known) -> tuple[Ways, Integers]:
-        """Give the ways of the places that can and may be specialized, and what each place pays to choose."""
+    def _affordable(self, level: Level, known: Known) -> tuple[Candidates, Integers]:
+        """Give the candidates of the places that can and may be specialized, and what each place pays to choose."""
         live = np.flatnonzero(level.shares > 0)
-        ways = self._divisions.ways(level.boxes[live], live)
-        candidates = np.bincount(ways.places, ways.candidates, level.tally.places)
+        candidates = self._divisions.candidates(level.boxes[live], live)
+        number = np.bincount(candidates.places, candidates.each, level.tally.places)
         score = SCORES[self.score]
         sharpness = sides(score, self.selection) * (SHARPNESS_OF_CLASSES if score.needs_classes else SHARPNESS)
-        prices = self._in_grains(sharpness * np.log(np.maximum(candidates, 2)) / self._mass(known))
+        prices = self._in_grains(sharpness * np.log(np.maximum(number, 2)) / self._mass(known))
         rest = self.meter.rest(level.tally)
-        going = (candidates > 0) & (prices <= rest * PATIENCE.numerator // PATIENCE.denominator)
+        going = (number > 0) & (prices <= rest * PATIENCE.numerator // PATIENCE.denominator)
         going &= prices <= rest - self._reserve
-        return ways.take(going[ways.places]), prices[going]
+        return candidates.take(going[candidates.places]), prices[going]
 
     def _size_prices(self, tally: Tally, known: Known, parents: Integers) -> Integers:
         wanted = self._in_grains(SIZE_PRECISION / self._mass(known))[parents]
@@ -287,50 +299,90 @@ PATHS = "choices, sizes and counts of each path"
 DEEPEST = 60
 """No path is longer than this when what it finds decides."""
 
+read_steps = number("Give for example 1000.")
+
 ScheduleName = Literal["adaptive", "paper"]
 Choice = Literal["joint", "separate"]
 Distribution = Literal["fair", "even"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffMulti:
+class DiffMulti(Method):
     """Multidimensional generalization, for classification or for any use."""
 
     name: ClassVar[str] = "diffmulti"
+    summary: ClassVar[str] = (
+        "splits every region in its own way, level by level, so that dense regions become precise (Al-Hussaeni et al.)"
+    )
+    additions: ClassVar[str] = (
+        "prices by path: each choice pays what its region's noisy counts call for, and each end's counts get all that "
+        "its path left; a monotone score that balances the classes; consistency with the counts bought on the way"
+    )
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {},
+        {"score": "max", "distribution": "even", "specializations": 7},
+        {"score": "deviation", "margins": 0},
+        {"score": "gain", "depth": 2},
+        {"score": "ncp"},
+        {"score": "discernibility", "selection": "exponential"},
+        {"score": "max", "schedule": "paper", "depth": 4},
+        {"selection": "exponential", "distribution": "even", "margins": "0.5"},
+        {"score": "ncp-left", "depth": 3},
+        {"score": "deviation", "schedule": "paper", "choice": "separate", "depth": 2, "distribution": "even"},
+    )
+    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"specializations": 9},
+        {"specializations": 9, "score": "ncp"},
+        {"specializations": 9, "score": "discernibility"},
+    )
 
     specializations: int = parameter(
-        100_000, "h, how many regions may be specialized; the adaptive schedule stops by itself."
+        100_000,
+        "h, how many regions may be specialized; the adaptive schedule stops by itself.",
+        read=read_steps,
     )
     score: str = parameter(
         "auto",
         "What a good specialization is: balanced (ours), max (the paper's), deviation or gain with a class attribute; "
         "ncp, discernibility or ncp-left (ncp as the paper has it) with or without one; auto is balanced or ncp.",
+        read=one_of(["auto", *(name for name in SCORES if name != WeightedGain.name)]),
     )
     schedule: ScheduleName = parameter(
         "adaptive",
         "Pay for each choice what the region's noisy counts call for (adaptive), or the same on every level (paper).",
+        read=one_of(get_args(ScheduleName)),
     )
     choice: Choice = parameter(
         "joint",
         "Choose value and split point at once (joint), or first a split point for each interval (separate; only with "
         "schedule paper).",
+        read=one_of(get_args(Choice)),
     )
-    selection: Selection = parameter("permute-and-flip", "How candidates are chosen; exponential is the paper's.")
-    distribution: Distribution = parameter("fair", "Share out specializations by noisy sizes (fair), or evenly (even).")
+    selection: Selection = parameter(
+        "permute-and-flip", "How candidates are chosen; exponential is the paper's.", read=one_of(get_args(Selection))
+    )
+    distribution: Distribution = parameter(
+        "fair",
+        "Share out specializations by noisy sizes (fair), or evenly (even).",
+        read=one_of(get_args(Distribution)),
+    )
     depth: int | None = parameter(
-        None, "The longest path allowed; the paper's schedule takes the sum of the taxonomies' heights."
+        None,
+        "The longest path allowed; the paper's schedule takes the sum of the taxonomies' heights.",
+        read=optional(number("Give for example 16.", most=1000)),
     )
     margins: Fraction = parameter(
         Fraction(1, 10),
         "The share of epsilon spent on one-way margins, which spread counts inside groups; 0 is the paper's way.",
+        read=share(),
     )
 
     @classmethod
     def as_published(cls, *, specializations: int | str = 1000, score: str = "max") -> DiffMulti:
-        """Give the method as the paper has it: with its scores max, discernibility or ncp."""
-        refuse_other("score", score, (Max.name, Discernibility.name, CertaintyGain.name))
+        """Take the method as the paper has it: with its scores max, discernibility or ncp."""
+        one_of((Max.name, Discernibility.name, CertaintyGain.name))("score", score)
         return cls(
-            specializations=read_number("specializations", specializations, "Give for example 1000."),
+            specializations=read_steps("specializations", specializations),
             score=PenaltyLeft.name if score == CertaintyGain.name else score,
             schedule="paper",
             choice="separate",
@@ -338,18 +390,8 @@ class DiffMulti:
             margins=Fraction(0),
         )
 
-    def __post_init__(self) -> None:
-        """Read parameters that came as text; refuse those that make no sense for any table."""
-        steps = read_number("specializations", self.specializations, "Give for example 1000.")
-        object.__setattr__(self, "specializations", steps)
-        if self.depth is not None:
-            object.__setattr__(self, "depth", read_number("depth", self.depth, "Give for example 16.", most=1000))
-        object.__setattr__(self, "margins", read_share("margins", self.margins, Fraction(0)))
-        refuse_other("score", self.score, ["auto", *(name for name in SCORES if name != WeightedGain.name)])
-        refuse_other("schedule", self.schedule, get_args(ScheduleName))
-        refuse_other("choice", self.choice, get_args(Choice))
-        refuse_other("selection", self.selection, get_args(Selection))
-        refuse_other("distribution", self.distribution, get_args(Distribution))
+    def check(self) -> None:
+        """Refuse what goes with the other schedule."""
         if self.schedule == "adaptive" and self.choice == "separate":
             raise MethodError("choice (separate) must go with the paper's schedule", "Give --schedule paper.")
         if self.schedule == "paper" and self.score == BalancedMax.name:
@@ -359,9 +401,9 @@ class DiffMulti:
             )
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Give the parameters as plain values."""
-        return plain_parameters(self)
+    def model(self) -> str:
+        """Groups are the ends of a tree."""
+        return "tree"
 
     def score_for(self, schema: Schema) -> str:
         """Give the name of the score on this schema."""
@@ -424,7 +466,7 @@ class DiffMulti:
         histograms = Tally(Grid.whole(schema.shape), len(schema.classes), every)
         margins = buy_margins(meter, schema, schedule, histograms, every)
         if self.schedule == "adaptive":
-            tree = AdaptiveGrowth(
+            grown = AdaptiveGrowth(
                 meter=meter,
                 schema=schema,
                 score=self.score_for(schema),
@@ -434,7 +476,7 @@ class DiffMulti:
                 budget=schedule[PATHS],
             ).grow(self.specializations, schedule["size of the table"])
         else:
-            tree = PublishedGrowth(
+            grown = PublishedGrowth(
                 meter=meter,
                 schema=schema,
                 score=SCORES[self.score_for(schema)](),
@@ -443,7 +485,7 @@ class DiffMulti:
                 prices=schedule.parts,
                 separate=self.choice == "separate",
             ).grow(self.specializations, self.depth_for(schema))
-        return Draft(tree.tree, tree.counts, margins, tree.steps, tree.earlier)
+        return Draft(grown.tree, (*margins, *grown.measured), self.model, grown.steps)
 
 
 def _refuse_crumbs(parts: Mapping[str, Fraction]) -> None:

@@ -38,11 +38,11 @@ from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import FEWER, histogram
 from sfumato.methods.margins import buy_margins, margin_parts
-from sfumato.methods.method import Draft, parameter, plain_parameters, read_number, read_share, refuse_other
+from sfumato.methods.method import Method, number, one_of, optional, parameter, share
 from sfumato.modl import DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS, Labels, sum_parts
 from sfumato.privacy.budget import Schedule, payable
-from sfumato.privacy.measurements import Noisy, variance_of
+from sfumato.privacy.measurements import Draft, Noisy, variance_of
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.attributes import Numeric
@@ -194,6 +194,7 @@ Correction = Literal["dispersion", "clip"]
 Inside = Literal["all", "evenly"]
 
 MOST_RESTARTS = 1000
+read_cells = number("Give for example 144.")
 MUST_BE_FEWER = (
     f"Publish fewer with --attributes, or give those a coarser grid: no more than {MOST_CELLS:,} cells can be "
     "co-clustered, whatever max_cells says."
@@ -202,66 +203,84 @@ MUST_BE_FEWER = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPCocGen:
+class DPCocGen(Method):
     """Co-clustering of all attributes, for synthetic individuals that keep their joint structure."""
 
     name: ClassVar[str] = "dpcocgen"
+    summary: ClassVar[str] = (
+        "groups the values of all attributes at once by co-clustering a noisy histogram (MODL), and counts the groups, "
+        "for synthetic individuals (Benkhelif et al. 2017)"
+    )
+    additions: ClassVar[str] = (
+        "noise corrected before the co-clustering, granularity by expected error, both counts combined, cells refined "
+        "by what was paid for, a warning when the grid cannot be told from noise"
+    )
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {},
+        {"margins": 0, "cells": 12},
+        {"correction": "clip", "information": "0.5", "restarts": 1, "histogram": "0.25"},
+    )
+    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     cells: int | None = parameter(
-        None, "The most groups that the grid may have, the class apart; if not given, what has least error."
+        None,
+        "The most groups that the grid may have, the class apart; if not given, what has least error.",
+        read=optional(read_cells),
     )
     information: Fraction | None = parameter(
-        None, "The share of the best grid's information that must be kept, up to 1, instead of a number of cells."
+        None,
+        "The share of the best grid's information that must be kept, up to 1, instead of a number of cells.",
+        read=optional(share(most=Fraction(1))),
     )
     histogram: Fraction = parameter(
-        Fraction(1, 2), "The share of epsilon without margins that is spent on the histogram of all combinations."
+        Fraction(1, 2),
+        "The share of epsilon without margins that is spent on the histogram of all combinations.",
+        read=share(least=Fraction(1, 20)),
     )
     margins: Fraction = parameter(
-        Fraction(3, 20), "The share of epsilon spent on one-way margins, which spread counts inside groups."
+        Fraction(3, 20),
+        "The share of epsilon spent on one-way margins, which spread counts inside groups.",
+        read=share(),
     )
     correction: Correction = parameter(
         "dispersion",
         "How noisy counts are made fit for co-clustering: corrected for their dispersion, or clip at 0.",
+        read=one_of(get_args(Correction)),
     )
     inside: Inside = parameter(
-        "all", "How people are spread inside groups: by all that was paid for, or evenly, as in the paper."
+        "all",
+        "How people are spread inside groups: by all that was paid for, or evenly, as in the paper.",
+        read=one_of(get_args(Inside)),
     )
-    restarts: int = parameter(0, "How often the search for the best grid begins anew.")
-    max_cells: int = parameter(10_000_000, "A domain with more combinations of values than this is refused.")
+    restarts: int = parameter(
+        0, "How often the search for the best grid begins anew.", read=number("Give for example 3.", 0, MOST_RESTARTS)
+    )
+    max_cells: int = parameter(
+        10_000_000,
+        "A domain with more combinations of values than this is refused.",
+        read=number("Give what you can store.", least=2),
+    )
 
     @classmethod
     def as_published(cls, *, cells: int | str | None = None) -> DPCocGen:
-        """Give the method as the paper has it, at the finest level or one with at most so many cells."""
-        best = Fraction(1) if cells is None else None
+        """Take the method as the paper has it, at the finest level or one with at most so many cells."""
         return cls(
-            cells=None if cells is None else read_number("cells", cells, "Give for example 144."),
-            information=best,
+            cells=None if cells is None else read_cells("cells", cells),
+            information=Fraction(1) if cells is None else None,
             margins=Fraction(0),
             correction="clip",
             inside="evenly",
         )
 
-    def __post_init__(self) -> None:
-        """Read parameters that came as text; refuse those that make no sense for any table."""
-        if self.cells is not None:
-            object.__setattr__(self, "cells", read_number("cells", self.cells, "Give for example 144."))
-        if self.information is not None:
-            share = read_share("information", self.information, Fraction(0), Fraction(1))
-            object.__setattr__(self, "information", share)
+    def check(self) -> None:
+        """Refuse two granularities."""
         if self.cells is not None and self.information is not None:
             raise MethodError("granularity must be given by cells or by information, not both", "Leave one out.")
-        object.__setattr__(self, "histogram", read_share("histogram", self.histogram, Fraction(1, 20)))
-        object.__setattr__(self, "margins", read_share("margins", self.margins, Fraction(0)))
-        refuse_other("correction", self.correction, get_args(Correction))
-        refuse_other("inside", self.inside, get_args(Inside))
-        restarts = read_number("restarts", self.restarts, "Give for example 3.", 0, MOST_RESTARTS)
-        object.__setattr__(self, "restarts", restarts)
-        object.__setattr__(self, "max_cells", read_number("max_cells", self.max_cells, "Give what you can store.", 2))
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Give the parameters as plain values."""
-        return plain_parameters(self)
+    def model(self) -> str:
+        """Groups are regions of a grid, whose cells were counted, too."""
+        return "coclusters" if self.inside == "all" else "grid"
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon among margins, histogram and counts."""
@@ -279,14 +298,14 @@ class DPCocGen:
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
         """Measure the histogram, learn the grid, buy margins for what it leaves open, and count its parts."""
         fine = meter.measure(histogram(schema), schedule["histogram"], "histogram")
-        found = self._learnt(schema, fine, schedule["counts"])
-        grid = grid_of(schema, found)
+        grid = grid_of(schema, self._learnt(schema, fine.noisy, schedule["counts"]))
         classes = len(schema.classes)
         singles = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
         margins = buy_margins(meter, schema, schedule, singles, grid.unresolved)
         counts = meter.measure(Cells(Tally(grid, classes)), payable(meter.left), "counts")
-        steps = (*describe_groups(schema, grid), *structure(grid, counts))
-        return Draft(grid, counts, margins, steps, histogram=fine if self.inside == "all" else None)
+        steps = (*describe_groups(schema, grid), *structure(grid, counts.noisy))
+        kept = (fine,) if self.inside == "all" else ()
+        return Draft(grid, (*kept, *margins, counts), self.model, steps)
 
     def _learnt(self, schema: Schema, fine: Noisy, spend: Fraction) -> DataGrid | None:
         """Co-cluster the noisy histogram; None if nothing of it stands out from the noise."""

@@ -2,7 +2,7 @@
 
 Growing a tree of regions level by level: one pass over the data and a fixed number of debits for each level.
 
-Here is what the ways to grow have in common: the nodes of the newest level, their children, and what is known of them.
+The ways to grow have in common the nodes of the newest level, their children, and what is known of them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Integers
-from sfumato.geometry.candidates import Ways
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.tree import Tree
-from sfumato.privacy.measurements import NodeCounts, Noisy
 from sfumato.privacy.tally import Tally
 from sfumato.schema.schema import Schema
 
@@ -59,7 +58,7 @@ class Level:
         """Begin with one region that holds everything."""
         tree = Tree.whole(schema.shape)
         every = tuple(range(len(schema.shape)))
-        tally = Tally(tree, len(schema.classes), every, tree.leaves)
+        tally = Tally(tree, len(schema.classes), every, tree.ends)
         return cls(tally, np.array([specializations]))
 
     @property
@@ -74,7 +73,7 @@ class Level:
         assert self.tally.nodes is not None
         return self.tree.boxes_of(self.tally.nodes)
 
-    def refined(self, chosen: Ways) -> tuple[Tally, Integers]:
+    def refined(self, chosen: Candidates) -> tuple[Tally, Integers]:
         """Specialize places as chosen: give the tally of the children, and the place that each came from."""
         assert self.tally.nodes is not None
         nodes = self.tally.nodes[chosen.places]
@@ -83,28 +82,18 @@ class Level:
         tally = Tally(tree, self.tally.classes, self.tally.attributes, children)
         return tally, np.repeat(chosen.places, chosen.children)
 
-    def shared(self, chosen: Ways, sizes: Integers, lots: Integers) -> Integers:
+    def shared(self, chosen: Candidates, sizes: Integers, lots: Integers) -> Integers:
         """Share out what the chosen places have left among their children, in proportion to sizes."""
         families = np.repeat(np.arange(len(chosen)), chosen.children)
         return share_out(self.shares[chosen.places] - 1, families, sizes, lots)
 
 
-def describe_level(number: int, chosen: Ways, names: Sequence[str]) -> str:
+def describe_level(number: int, chosen: Candidates, names: Sequence[str]) -> str:
     """Say in a line what a level did.
 
-    >>> describe_level(1, Ways.one(0, 1, (0, 22, 47)), ["job", "age"])
+    >>> describe_level(1, Candidates.one(0, 1, (0, 22, 47)), ["job", "age"])
     'level 1: 1 specialization (age 1)'
     """
     by_name = Counter(names[attribute] for attribute in chosen.attributes.tolist())
     along = ", ".join(f"{name} {count:,}" for name, count in by_name.most_common())
     return f"level {number}: {len(chosen):,} specialization{'s' if len(chosen) > 1 else ''} ({along})"
-
-
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """A grown tree with the noisy counts of its leaves, what was bought on the way, and a line for each level."""
-
-    tree: Tree
-    counts: Noisy
-    steps: tuple[str, ...]
-    earlier: tuple[NodeCounts, ...] = ()

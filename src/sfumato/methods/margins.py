@@ -21,7 +21,7 @@ import numpy as np
 from sfumato.arrays import Floats
 from sfumato.geometry.halving import borders, height, parts
 from sfumato.privacy.budget import Schedule
-from sfumato.privacy.measurements import Margin
+from sfumato.privacy.measurements import Measurement
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema
@@ -133,25 +133,17 @@ def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
 
 def buy_margins(
     meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally, unresolved: Collection[int]
-) -> dict[int, Margin]:
-    """Measure the margins of attributes that the regions do not resolve to the last leaf."""
-    return {
-        index: _buy(meter, name, schedule, histograms, index)
+) -> tuple[Measurement, ...]:
+    """Measure the margins of attributes that the regions do not resolve to the last leaf.
+
+    Each level is a round of its own: its parts are disjoint, and the next level's lie in them.
+    """
+    return tuple(
+        meter.measure(Cells(histograms, index, borders(leaves, depth)), schedule[label], label)
         for index, (name, leaves) in enumerate(zip(schema.predictors, schema.shape, strict=True))
-        if index in unresolved and leaves > 1 and _label(name, leaves, height(leaves)) in schedule.parts
-    }
-
-
-def _buy(meter: Meter, name: str, schedule: Schedule, histograms: Tally, index: int) -> Margin:
-    """Measure one margin, each level a round of its own: its parts are disjoint, and the next level's lie in them."""
-    leaves = histograms.leaves(index)
-    labels = {depth: _label(name, leaves, depth) for depth in plan_levels(leaves).shares}
-    return Margin(
-        leaves,
-        tuple(
-            meter.measure(Cells(histograms, index, borders(leaves, depth)), schedule[label], label).groups(depth)
-            for depth, label in labels.items()
-        ),
+        if index in unresolved and leaves > 1
+        for depth, label in ((depth, _label(name, leaves, depth)) for depth in plan_levels(leaves).shares)
+        if label in schedule.parts
     )
 
 

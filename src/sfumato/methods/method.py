@@ -1,79 +1,147 @@
-"""Reading a method's parameters: from text or numbers to checked values, with one sentence for what does not fit.
-
-What a method is: a frozen value that plans its spending from public facts and drafts a release through a meter.
+"""What a method is: a frozen value that plans its spending from public facts and drafts a release through a meter.
 
 It drafts and does not seal: the account joins the draft with the ledger, so a method cannot write its own certificate.
+A method's parameters are fields that declare how they are read, so that a value that came as text from the command
+line and one that came from Python are the same, and what makes no sense for any table is refused at birth.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Self
 
 from sfumato.errors import MethodError
 from sfumato.exact import read_fraction, read_whole
-from sfumato.geometry.tree import Partition
-from sfumato.models.consistency import Consistency
 from sfumato.privacy.budget import Schedule
-from sfumato.privacy.measurements import Margin, NodeCounts, Noisy
+from sfumato.privacy.measurements import Draft
 from sfumato.privacy.meter import Meter
 from sfumato.schema.schema import Schema
 
+Read = Callable[[str, Any], Any]
+"""From the name of a parameter and what was given for it to its value, or a refusal."""
 
-def parameter(default: Any, says: str, *, file: bool = False) -> Any:
-    """Declare a parameter of a method: its default, what it says to those who set it, and whether it is a text so long
-    that the command line takes the file that holds it.
+
+def parameter(default: Any, says: str, *, read: Read, file: bool = False) -> Any:
+    """Declare a parameter: its default, what it says to those who set it, how it is read, and whether it is a text so
+    long that the command line takes the file that holds it.
     """
-    return field(default=default, metadata={"says": says, "file": file})
+    return field(default=default, metadata={"says": says, "read": read, "file": file})
 
 
-def required(says: str) -> Any:
+def required(says: str, *, read: Read) -> Any:
     """Declare a parameter that must be given."""
-    return field(metadata={"says": says, "file": False})
+    return field(metadata={"says": says, "read": read, "file": False})
 
 
-def read_number(name: str, value: object, remedy: str, least: int = 1, most: int = 10**9) -> int:
+def number(remedy: str, least: int = 1, most: int = 10**9) -> Read:
     """Read a whole number between bounds."""
-    number = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,40}", value) else read_whole(value)
-    if number is None or not least <= number <= most:
-        raise MethodError(f"{name} ({str(value)[:40]}) must be a whole number from {least} to {most:,}", remedy)
-    return number
+
+    def read(name: str, value: Any) -> int:
+        text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,40}", value)
+        found = int(value) if text else read_whole(value)
+        if found is None or not least <= found <= most:
+            raise MethodError(f"{name} ({str(value)[:40]}) must be a whole number from {least} to {most:,}", remedy)
+        return found
+
+    return read
 
 
-def read_share(name: str, value: object, least: Fraction, most: Fraction = Fraction(9, 10)) -> Fraction:
-    """Read a share of the budget."""
-    share = read_fraction(value)
-    if share is None or not least <= share <= most or share.denominator > 1000:
-        raise MethodError(
-            f"{name} ({str(value)[:40]}) must be a share from {float(least):g} to {float(most):g} with at most three "
-            "decimals",
-            "Give for example 0.2.",
-        )
-    return share
+def share(least: Fraction = Fraction(0), most: Fraction = Fraction(9, 10)) -> Read:
+    """Read a share, of a budget for example, with at most three decimals."""
+
+    def read(name: str, value: Any) -> Fraction:
+        found = read_fraction(value)
+        if found is None or not least <= found <= most or found.denominator > 1000:
+            raise MethodError(
+                f"{name} ({str(value)[:40]}) must be a share from {float(least):g} to {float(most):g} with at most "
+                "three decimals",
+                "Give for example 0.2.",
+            )
+        return found
+
+    return read
 
 
-def read_truth(name: str, value: object) -> bool:
+def truth(name: str, value: Any) -> bool:
     """Read yes or no."""
     known = {"yes": True, "true": True, "no": False, "false": False}
-    truth = known.get(str(value).lower())
-    if truth is None:
+    found = known.get(str(value).lower())
+    if found is None:
         raise MethodError(f"{name} ({str(value)[:40]}) must be yes or no", "Choose one of them.")
-    return truth
+    return found
 
 
-def refuse_other(name: str, value: object, choices: Collection[str]) -> None:
-    """Refuse a word that is not one of these."""
-    if value not in choices:
-        raise MethodError(f"{name} ({str(value)[:40]}) must be one of {', '.join(choices)}", "Choose one of them.")
+def one_of(choices: Collection[str]) -> Read:
+    """Read one of some words."""
+
+    def read(name: str, value: Any) -> Any:
+        if value not in choices:
+            raise MethodError(f"{name} ({str(value)[:40]}) must be one of {', '.join(choices)}", "Choose one of them.")
+        return value
+
+    return read
 
 
-def plain_parameters(method: Any) -> Mapping[str, Any]:
-    """Give a method's parameters as plain values, for the manifest."""
-    values = {one.name: getattr(method, one.name) for one in fields(method)}
-    return {name: _plain(value) for name, value in values.items()}
+def names(name: str, value: Any) -> tuple[str, ...]:
+    """Read names of attributes, separated by commas or given one by one."""
+    found = [one.strip() for one in value.split(",")] if isinstance(value, str) else value
+    if not (isinstance(found, list | tuple) and found and all(isinstance(one, str) and one for one in found)):
+        raise MethodError(f"{name} ({str(value)[:40]}) must be names of attributes", "Write for example age,sex.")
+    if len(set(found)) < len(found):
+        raise MethodError(f"{name} ({', '.join(found)[:80]}) must name every attribute once", "Leave out the second.")
+    return tuple(found)
+
+
+def words(_: str, value: Any) -> Any:
+    """Take text as it is."""
+    return value
+
+
+def optional(read: Read) -> Read:
+    """Read what may be left out."""
+    return lambda name, value: None if value is None else read(name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """A frozen value whose fields are parameters: each is read as it declares, when the value is made."""
+
+    name: ClassVar[str]
+    """what users call the method"""
+    summary: ClassVar[str]
+    """what it does, in one clause, for tables of methods"""
+    takes_epsilon: ClassVar[bool]
+    """whether it is published at a price"""
+    additions: ClassVar[str] = ""
+    """what we add to the method as published"""
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]]
+    """parameters that are worth testing, the cheapest first: contracts are held by each of them"""
+    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    """the same for the method as its paper has it"""
+
+    def __post_init__(self) -> None:
+        """Read every parameter; `check` then looks at them together."""
+        for one in fields(self):
+            object.__setattr__(self, one.name, one.metadata["read"](one.name, getattr(self, one.name)))
+        self.check()
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense together."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters as plain values, for the manifest."""
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Make the method with each set of parameters that is worth testing."""
+        published = getattr(cls, "as_published", cls)
+        return (*(cls(**one) for one in cls.EXAMPLES), *(published(**one) for one in cls.PUBLISHED))
 
 
 def _plain(value: object) -> object:
@@ -82,36 +150,25 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Fraction) else value
 
 
-@dataclass(frozen=True)
-class Draft:
-    """What a method found: regions, their noisy counts by class, noisy margins by attribute, and how it got there."""
+@dataclass(frozen=True, kw_only=True)
+class Method(Parameters, ABC):
+    """A way to publish with an epsilon. After data is opened nothing fails because of a parameter."""
 
-    partition: Partition
-    counts: Noisy
-    margins: Mapping[int, Margin] = field(default_factory=dict)
-    steps: tuple[str, ...] = ()
-    earlier: tuple[NodeCounts, ...] = ()
-    """what was bought on the way, if the regions are the leaves of a tree"""
-    consistency: Consistency = "least squares"
-    """how all these counts of a tree are made to agree"""
-    histogram: Noisy | None = None
-    """the noisy counts of all single cells, by class, if they were bought, too"""
-
-
-class Method(Protocol):
-    """A way to publish. Validated at birth: after data is opened nothing fails because of a parameter."""
-
-    name: ClassVar[str]
+    takes_epsilon: ClassVar[bool] = True
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Give the parameters as plain values, for the manifest."""
+    @abstractmethod
+    def model(self) -> str:
+        """The name of the model that reads the drafts of this method."""
 
+    @abstractmethod
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Say what every round will cost, from public facts alone, or refuse."""
 
+    @abstractmethod
     def expected_cells(self, schema: Schema) -> int:
         """Estimate generously, from public facts, how many cells a release will have, to set disk space aside."""
 
+    @abstractmethod
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
         """Ask the meter and draft a release."""

@@ -1,4 +1,4 @@
-"""Range counts from groups that overlap, made of a sample of the records: no noise, but the luck of the draw.
+"""Groups that overlap, made of a sample of the records: no noise, but the luck of the draw.
 
 Each record was drawn with probability b, apart from all others. A published count c stands for c / b people; the number
 drawn is binomial, so the variance of that is about c (1 - b) / b^2, and of a sum of groups weighted by w the sum of
@@ -7,103 +7,133 @@ w^2 c (1 - b) / b^2. Records that were suppressed are not stood for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.arrays import Floats, Integers
+from sfumato.arrays import Booleans, Floats, Integers
+from sfumato.errors import ReleaseError
 from sfumato.geometry.boxes import Boxes
-from sfumato.models.estimates import Estimates
-from sfumato.models.model import PARTLY, WHOLE, Cause, Cover, Share, Sums
-from sfumato.models.projection import Nonnegative, refuse_unknown
-from sfumato.models.regions import Sides
+from sfumato.models.model import UNMEASURED, Cause, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
+from sfumato.models.regions import PARTLY, WHOLE, Overlap, RegionModel, Share, Sums
+from sfumato.privacy.measurements import Draft, Noisy, Question
+from sfumato.schema.schema import Schema
 
 MOST_AT_ONCE = 2**22
-"""So many numbers of conditions and groups are held at a time."""
+"""So many numbers of queries and groups are held at a time."""
+KINDS = ("single value", "range or category", "anything")
 
 
-@dataclass(frozen=True, eq=False)
-class BoxEstimates(Estimates):
+class BoxModel(RegionModel):
     """Exact counts of a sample in groups that may overlap."""
 
-    boxes: Boxes
-    counts: Integers
-    sampling: Fraction
+    cause: ClassVar[Cause] = "sampling"
+
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Refuse groups without people."""
+        super().__init__(schema, draft)
+        boxes = draft.structure
+        if not isinstance(boxes, Boxes) or len(self.own) != 1 or not self.own[0].counts.any(axis=1).all():
+            raise ReleaseError(*UNMEASURED)
+        self.boxes, self.sampling = boxes, float(boxes.sampling)
+
+    @staticmethod
+    def reads(question: Question) -> bool:
+        """Read counts of boxes."""
+        return not question.regions.disjoint
+
+    @property
+    def counts(self) -> Noisy:
+        """The published counts."""
+        return self.own[0].noisy
 
     @cached_property
     def values(self) -> Floats:
         """The people for whom the published records stand."""
-        return np.asarray(self.counts / float(self.sampling))
+        return np.asarray(self.counts.counts / self.sampling)
 
     @property
     def variances(self) -> Floats:
         """The variance of a group's count, all classes together."""
-        return np.asarray(self.counts.sum(axis=1) * float((1 - self.sampling) / self.sampling**2))
+        rate = self.boxes.sampling
+        return np.asarray(self.counts.counts.sum(axis=1) * float((1 - rate) / rate**2))
 
     @property
     def total(self) -> int:
         """The people of whom the published records are a sample."""
-        return round(int(self.counts.sum()) / self.sampling)
+        return round(int(self.counts.counts.sum()) / self.boxes.sampling)
 
     @property
     def shown(self) -> Integers:
         """The published counts."""
-        return self.counts
+        return self.counts.counts
 
     def people(self, how: Nonnegative) -> Integers:
-        """Give the published counts."""
+        """Take the published counts."""
         refuse_unknown(how)
-        return self.counts
+        return self.counts.counts
 
-    def covering(self, regions: NDArray[np.bool_]) -> tuple[Integers, Floats]:
-        """Give the groups themselves, which have nothing above them."""
+    def covering(self, regions: Booleans) -> tuple[Integers, Floats]:
+        """Take the groups themselves, which have nothing above them."""
         return self.boxes.ranges[regions], self.values[regions]
 
     def majorities(self) -> Integers:
-        """Give the class of the largest count, the first of equals."""
-        return np.asarray(np.argmax(self.counts, axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class BoxAnswers:
-    """Groups that are asked."""
-
-    cause: ClassVar[Cause] = "sampling"
-
-    estimates: BoxEstimates
-    sides: Sequence[Sides]
+        """Find the class of the largest count, the first of equals."""
+        return np.asarray(np.argmax(self.counts.counts, axis=1))
 
     @cached_property
     def ranges(self) -> Mapping[int, Integers]:
         """The ranges that groups have of each attribute."""
         return {attribute: side.ranges for attribute, side in enumerate(self.sides)}
 
-    def sums(self, covers: Mapping[int, Cover], share: Share) -> Sums:
-        """Weigh every group by the product of its ranges' covers; the share is what all groups have alike."""
-        people = self.estimates.values
-        values, resolved, variances = (np.zeros((len(share.weights), people.shape[1])) for _ in range(3))
+    def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
+        """Weigh every group by the product of what is covered of its ranges."""
+        values, resolved, variances = (np.zeros((len(share.weights), self.values.shape[1])) for _ in range(3))
         sums = Sums(values, resolved, variances, np.ones(len(share.weights), np.bool_))
-        most = max(1, MOST_AT_ONCE // max(len(people), 1))
+        most = max(1, MOST_AT_ONCE // max(len(self.values), 1))
         everyone = np.arange(len(share.weights))
         for asking in np.split(everyone, np.arange(most, len(everyone), most)):
-            self._ask(sums, covers, asking, share.among(asking))
+            self._ask(sums, overlaps, asking, share.among(asking))
         return sums
 
-    def _ask(self, sums: Sums, covers: Mapping[int, Cover], asking: Integers, share: Share) -> None:
-        people, sampling = self.estimates.values, self.estimates.sampling
-        groups = np.arange(len(people))
+    def _ask(self, sums: Sums, overlaps: Mapping[int, Overlap], asking: Integers, share: Share) -> None:
+        groups, rate = np.arange(len(self.values)), self.boxes.sampling
         weights, states = np.tile(share.weights, (len(groups), 1)), np.tile(share.states, (len(groups), 1))
-        for attribute, cover in covers.items():
+        for attribute, overlap in overlaps.items():
             if len(self.ranges[attribute]) > 1:
-                shares, covered = cover.over(self.sides[attribute].number(groups), asking)
+                shares, covered = overlap.over(self.sides[attribute].number(groups), asking)
                 weights *= shares
                 states |= covered
-        sums.values[asking] = weights.T @ people
-        sums.resolved[asking] = (states == WHOLE).astype(np.float64).T @ people
-        sums.variances[asking] = (weights**2).T @ people * float((1 - sampling) / sampling)
+        sums.values[asking] = weights.T @ self.values
+        sums.resolved[asking] = (states == WHOLE).astype(np.float64).T @ self.values
+        sums.variances[asking] = (weights**2).T @ self.values * float((1 - rate) / rate)
         sums.aligned[asking] = ~(states == PARTLY).any(axis=0)
+
+    def own_query(self, _: np.random.Generator) -> Mapping[int, Integers] | None:
+        """Have none: who lies in a group may lie in another."""
+        return None
+
+    def describe(self) -> Description:
+        """Tell how general the published records are, attribute by attribute."""
+        people = np.maximum(self.counts.counts.sum(axis=1), 0).astype(np.float64)
+        widths = self.boxes.ranges[:, :, 1] - self.boxes.ranges[:, :, 0]
+        total, ribbons = max(float(people.sum()), 1.0), []
+        for at, (name, leaves) in enumerate(zip(self.schema.predictors, self.boxes.shape, strict=True)):
+            single = widths[:, at] == 1
+            whole = ~single & (widths[:, at] == leaves)
+            shares = [float(people[which].sum()) / total for which in (single, ~single & ~whole, whole)]
+            ribbons.append(Ribbon(name, tuple(zip(KINDS, shares, strict=True)), len(KINDS)))
+        rows = tuple((one.attribute, *(percent(share) for _, share in one.parts)) for one in ribbons)
+        return Description(
+            title="The groups",
+            words=f"{self.groups:,} groups of records, each generalized just as far as its records needed. Groups may "
+            "overlap: a person may fit several. Below, how generally each attribute was published, in shares of "
+            "records.",
+            told_apart=self.boxes.split_attributes,
+            ribbons=tuple(ribbons),
+            caption="Plain: a single value. Striped: a range or category. Dotted: anything.",
+            textures=True,
+            listings=(Listing("The same in numbers", ("attribute", *KINDS), rows, (1, 2, 3)),),
+        )

@@ -1,18 +1,12 @@
-"""What noisy counts of single cells add to what is known of their groups.
+"""Groups of a grid that were counted twice: as groups, and cell by cell in a histogram of the whole domain.
 
-A group's people are spread over its cells by a guess, x_c people expected in cell c. A cell's own noisy count is far
-less certain than its group's, yet says something: together they give the posterior mean of the cell's count.
-Post-processing of released numbers.
-
-Groups of a grid that were counted twice: as groups, and cell by cell in a histogram of the whole domain.
-
-Both are unbiased, so a group's people are their mean by inverse variance. A cell's people are what its group and the
-margins expect there, corrected by its own count as far as that is more than noise.
+Both are unbiased, so a group's people are their mean by inverse variance. A group's people are spread over its cells by
+margins, x_c people expected in cell c. A cell's own noisy count is far less certain than its group's, yet says
+something: together they give the posterior mean of the cell's count.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
-from sfumato.models.estimates import DECIMALS, GridEstimates
-from sfumato.models.margins import Spread
-from sfumato.models.projection import Nonnegative, nearest, refuse_unknown, whole
-from sfumato.models.regions import cells_of_grid, over_leaves
+from sfumato.errors import ReleaseError
+from sfumato.geometry.grid import Grid
+from sfumato.models.grid import GridModel, cells_of_grid, over_leaves
+from sfumato.models.model import UNMEASURED, Nonnegative, refuse_unknown
+from sfumato.models.projection import nearest, whole
+from sfumato.models.regions import DECIMALS, draw_cells
 from sfumato.modl.criterion import log_gamma
 from sfumato.modl.grid import sum_parts
-from sfumato.privacy.measurements import Noisy, variance_of
+from sfumato.privacy.measurements import Draft, Measurement, Noisy, variance_of
+from sfumato.schema.schema import Schema
 
 LEAST_EXPECTED = 1e-6
 """Fewer people than this are expected nowhere: no cell is ruled out before it is looked at."""
@@ -131,17 +128,23 @@ def _tried(count: float, noise: float, prior: float) -> Floats:
     return np.unique(np.concatenate([np.arange(SMALL), far.round(), near[near >= SMALL].round()]))
 
 
-@dataclass(frozen=True, eq=False)
-class CoclusterEstimates(GridEstimates):
+class CoclusterModel(GridModel):
     """The parts of a grid, by their own counts and by those of their cells."""
 
-    histogram: Noisy
-    """cells x classes, in the order of the domain's leaf codes"""
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Refuse a release without a histogram of all cells, which was measured first."""
+        super().__init__(schema, draft)
+        if len(draft.measurements) < 2 or not self._is_histogram(draft.measurements[0]):
+            raise ReleaseError(*UNMEASURED)
+        self.histogram: Noisy = draft.measurements[0].noisy
 
-    def __post_init__(self) -> None:
-        """Refuse a histogram of another domain."""
-        if self.histogram.counts.shape != (math.prod(self.grid.shape), self.counts.counts.shape[1]):
-            raise ValueError("the histogram must have a count for every cell and class")
+    def _is_histogram(self, one: Measurement) -> bool:
+        finest, classes = Grid.finest(self.schema.shape), len(self.schema.classes)
+        return one.question.regions == finest and one.question.classes == classes
+
+    def uses(self, one: Measurement) -> bool:
+        """Use the histogram, too."""
+        return self._is_histogram(one) or super().uses(one)
 
     @cached_property
     def values(self) -> Floats:
@@ -181,7 +184,7 @@ class CoclusterEstimates(GridEstimates):
         return np.asarray(np.round(self.values, DECIMALS))
 
     def people(self, how: Nonnegative) -> Integers:
-        """Give the numbers nearest to the estimates, given their variances, that sum to the total; or clamp them."""
+        """Find the numbers nearest to the estimates, given their variances, that sum to the total; or clamp them."""
         refuse_unknown(how)
         if how == "clamp":
             return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
@@ -190,18 +193,17 @@ class CoclusterEstimates(GridEstimates):
         wanted = nearest(self.values.ravel(), variances, everyone, total)
         return whole(wanted, everyone, total).reshape(self.values.shape)
 
-    def majorities(self) -> NDArray[np.int64]:
-        """Give the class of the largest estimate, the first of equals."""
-        return np.asarray(np.argmax(self.values, axis=1))
+    def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:
+        """Draw single cells by the people expected in each."""
+        cells = self.cell_people(how)
+        *leaves, classes = np.unravel_index(draw_cells(cells, size, rng), cells.shape)
+        return leaves, classes
 
-    def cell_people(self, spreads: Sequence[Spread], how: Nonnegative) -> Floats:
-        """Give the people expected in every cell, by class, so that groups keep theirs: shape of the domain x classes.
-
-        The spreads are in the order of leaf codes.
-        """
+    def cell_people(self, how: Nonnegative) -> Floats:
+        """Expect people in every cell, by class, so that groups keep theirs: shape of the domain x classes."""
         people = self.people(how)
         (rate,) = self.histogram.rates
-        guess = cells_of_grid(self.grid, people, dict(enumerate(spreads)))
+        guess = cells_of_grid(self.grid, people, dict(enumerate(self.leaf_spreads)))
         cells = refined(self.histogram.counts.reshape(guess.shape), rate, guess)
         sums = cells
         for axis in range(len(self.grid.shape)):

@@ -1,81 +1,140 @@
-"""Many weighted sums over the regions of a grid at once, with the exact variance of each.
+"""Regions of a grid: all combinations of parts of attributes, each measured once, with noise of its own.
 
-Regions are all combinations of ranges, so attributes are summed out one after the other: first those that a condition
-does not restrict, which it shares with others, then its own. Regions were measured apart: variances add up, times
-squared weights.
+Queries sum attributes out one after the other: first those that a query does not restrict, which it shares with others,
+then its own. Regions were measured apart: variances add up, times squared weights.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sfumato.arrays import Floats, Integers
-from sfumato.models.estimates import GridEstimates
-from sfumato.models.model import PARTLY, UNTOUCHED, WHOLE, Cause, Cover, Share, Sums
+from sfumato.arrays import Booleans, Floats, Integers
+from sfumato.errors import ReleaseError
+from sfumato.geometry.grid import Grid
+from sfumato.models.margins import Spread
+from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent
+from sfumato.models.projection import nonnegative
+from sfumato.models.regions import PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, Sums
+from sfumato.privacy.measurements import Draft, Measurement, Noisy
+from sfumato.schema.schema import Schema
 
-Marginal = tuple[Integers, tuple[int, ...], Floats]
-"""Conditions, the attributes that they restrict, and the table of these attributes' parts x columns."""
+Summed = tuple[Integers, tuple[int, ...], Floats]
+"""Queries, the attributes that they restrict, and the table of these attributes' parts x columns."""
 
 MOST_AT_ONCE = 2**22
-"""So many numbers are held at a time: a condition takes the parts of the first attribute that it restricts, and then
+"""So many numbers are held at a time: a query takes the parts of the first attribute that it restricts, and then
 what is left of the table when that is summed out."""
+MOST_PARTS = 30
+"""Of an attribute with more parts, only their number is told."""
 
 
-@dataclass(frozen=True, eq=False)
-class GridAnswers:
-    """A grid that is asked."""
+class GridModel(RegionModel):
+    """Counts of regions that were measured once: they are their own best estimates."""
 
-    cause: ClassVar[Cause] = "noise"
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Refuse a grid that was not measured."""
+        super().__init__(schema, draft)
+        if not isinstance(draft.structure, Grid) or draft.structure.shape != schema.shape or not self.own:
+            raise ReleaseError(*UNMEASURED)
+        self.grid = draft.structure
 
-    estimates: GridEstimates
+    @property
+    def region_counts(self) -> Measurement:
+        """What was measured last of the grid's own regions."""
+        return self.own[-1]
+
+    @property
+    def counts(self) -> Noisy:
+        """The noisy counts of the regions."""
+        return self.region_counts.noisy
+
+    @cached_property
+    def values(self) -> Floats:
+        """The counts."""
+        return self.counts.counts.astype(np.float64)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variances of their noise."""
+        return self.counts.variances
+
+    @property
+    def total(self) -> int:
+        """The noisy number of people."""
+        return int(self.counts.counts.sum())
+
+    @property
+    def shown(self) -> NDArray[Any]:
+        """The noisy counts as they were measured."""
+        return self.counts.counts
+
+    def people(self, how: Nonnegative) -> Integers:
+        """Project all counts at once, or clamp them."""
+        return nonnegative(self.counts.counts, how)
+
+    def covering(self, regions: Booleans) -> tuple[Integers, Floats]:
+        """Take the regions themselves, which have nothing above them."""
+        return self.grid.boxes_of(np.flatnonzero(regions)), self.values[regions]
+
+    def majorities(self) -> Integers:
+        """Find the class of the largest estimate, the first of equals."""
+        return np.asarray(np.argmax(self.values, axis=1))
+
+    def cells(self, counts: Floats, attributes: Sequence[int]) -> Floats:
+        """Spread along the axes of the grid."""
+        return cells_of_grid(self.grid, counts, {at: self.leaf_spreads[at] for at in attributes})
 
     @cached_property
     def ranges(self) -> Mapping[int, Integers]:
-        """The ranges of each attribute: its parts."""
-        cuts = [np.asarray(cut, np.int64) for cut in self.estimates.grid.cuts]
-        return {attribute: np.stack([cut[:-1], cut[1:]], axis=1) for attribute, cut in enumerate(cuts)}
+        """The parts of each attribute."""
+        return {attribute: side.ranges for attribute, side in enumerate(self.sides)}
 
     @cached_property
     def _table(self) -> Floats:
         """The regions x their estimates by class, and their variance."""
-        return np.column_stack([self.estimates.values, self.estimates.variances])
+        return np.column_stack([self.values, self.variances])
 
-    def sums(self, covers: Mapping[int, Cover], share: Share) -> Sums:
-        """Sum over the regions; the share is what conditions have of attributes that are not split."""
+    def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
+        """Sum attributes out, for all queries that restrict the same ones at once."""
         sums = Sums.none(len(share.weights), self._table.shape[1] - 1)
-        split = self.estimates.grid.split_attributes
-        for asking, attributes, table in self._marginals(covers, np.arange(len(share.weights)), (), split, self._table):
-            first = self.estimates.grid.parts[attributes[0]] if attributes else 1
+        everyone, split = np.arange(len(share.weights)), self.grid.split_attributes
+        for asking, attributes, table in self._summed(overlaps, everyone, (), split, self._table):
+            first = self.grid.parts[attributes[0]] if attributes else 1
             most = max(1, MOST_AT_ONCE // max(first, table.size // first))
             for some in np.split(asking, np.arange(most, len(asking), most)):
-                self._ask(sums, {at: covers[at] for at in attributes}, some, table, share.among(some))
+                self._ask(sums, {at: overlaps[at] for at in attributes}, some, table, share.among(some))
         return sums
 
-    def _marginals(
-        self, covers: Mapping[int, Cover], asking: Integers, kept: tuple[int, ...], rest: Sequence[int], table: Floats
-    ) -> Iterator[Marginal]:
-        """Sum out what conditions do not restrict, attribute by attribute, for all of them that go the same way."""
+    def _summed(
+        self,
+        overlaps: Mapping[int, Overlap],
+        asking: Integers,
+        kept: tuple[int, ...],
+        rest: Sequence[int],
+        table: Floats,
+    ) -> Iterator[Summed]:
+        """Sum out what queries do not restrict, attribute by attribute, for all of them that go the same way."""
         if not rest:
             yield asking, kept, table.reshape(-1, self._table.shape[1])
             return
         first, later = rest[0], rest[1:]
-        restricting = covers[first].clause_of[asking] > 0 if first in covers else np.zeros(len(asking), np.bool_)
+        restricting = overlaps[first].clause_of[asking] > 0 if first in overlaps else np.zeros(len(asking), np.bool_)
         if not restricting.all():
-            parts = self.estimates.grid.parts
+            parts = self.grid.parts
             summed = table.reshape(math.prod(parts[at] for at in kept), parts[first], -1).sum(axis=1)
-            yield from self._marginals(covers, asking[~restricting], kept, later, summed)
+            yield from self._summed(overlaps, asking[~restricting], kept, later, summed)
         if restricting.any():
-            yield from self._marginals(covers, asking[restricting], (*kept, first), later, table)
+            yield from self._summed(overlaps, asking[restricting], (*kept, first), later, table)
 
-    def _ask(self, sums: Sums, covers: Mapping[int, Cover], asking: Integers, table: Floats, share: Share) -> None:
-        """Weigh the parts of restricted attributes by what conditions cover of them."""
-        found = [cover.over(np.arange(len(cover.shares)), asking) for cover in covers.values()]
+    def _ask(self, sums: Sums, overlaps: Mapping[int, Overlap], asking: Integers, table: Floats, share: Share) -> None:
+        """Weigh the parts of restricted attributes by what queries cover of them."""
+        found = [overlap.over(np.arange(len(overlap.shares)), asking) for overlap in overlaps.values()]
         weights, states = [shares for shares, _ in found], [state for _, state in found]
         whole = [(state == WHOLE).astype(np.float64) for state in states]
         sums.values[asking] = share.weights[:, None] * _contract(table[:, :-1], weights, len(asking))
@@ -88,6 +147,65 @@ class GridAnswers:
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)
         sums.aligned[asking] = nobody | ~partly
 
+    def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
+        """Draw parts of up to three attributes."""
+        split = self.grid.split_attributes
+        if not split:
+            return None
+        size = min(int(rng.integers(1, 4)), len(split))
+        chosen = sorted(rng.choice(len(split), size, replace=False).tolist())
+        return {split[at]: self._run(split[at], rng) for at in chosen}
+
+    def _run(self, attribute: int, rng: np.random.Generator) -> Integers:
+        """Take the leaves of one part, or of parts side by side where there are many and leaves are in their order."""
+        cut, parts = self.grid.cuts[attribute], self.grid.parts[attribute]
+        first = int(rng.integers(parts))
+        last = first + 1
+        if not self.grid.orders and parts > 2:
+            last = int(rng.integers(first + 1, parts + (first > 0)))
+        return np.sort(self.grid.order_of(attribute)[cut[first] : cut[last]])
+
+    def describe(self) -> Description:
+        """Tell the parts of each attribute, with their shares of people."""
+        names, cut = list(self.schema.predictors), self.grid.split_attributes
+        sizes = " × ".join(f"{self.grid.parts[at]:,}" for at in cut) or "1"
+        sizes += f" = {self.grid.regions:,}" if len(cut) > 1 else ""
+        uncut = [name for at, name in enumerate(names) if at not in cut]
+        ribbons = tuple(self._ribbon(at) for at in cut)
+        rows = [(one.attribute, name, percent(share)) for one in ribbons for name, share in one.parts]
+        rows += [(one.attribute, f"{one.number:,} parts", "") for one in ribbons if not one.parts]
+        kind = "Groups of values" if self.grid.orders else "Parts"
+        return Description(
+            title="The grid",
+            words=f"The regions are all combinations of parts of {len(cut)} attribute{'s' if len(cut) != 1 else ''}: "
+            f"{sizes}. {_untold(uncut)}",
+            told_apart=cut,
+            ribbons=ribbons,
+            caption=f"{kind} of each attribute, as wide as their shares of people.",
+            listings=(Listing("The same in words", ("attribute", "part", "people"), tuple(rows), (2,)),),
+        )
+
+    def _ribbon(self, attribute: int) -> Ribbon:
+        name, column = list(self.schema.predictors.items())[attribute]
+        parts = self.grid.parts[attribute]
+        if parts > MOST_PARTS:
+            return Ribbon(name, (), parts)
+        shares = self.part_shares(attribute).tolist()
+        return Ribbon(name, tuple(zip(self.sides[attribute].names(column), shares, strict=True)), parts)
+
+    def part_shares(self, attribute: int) -> Floats:
+        """Estimate the shares of people that the parts of an attribute have."""
+        counts = np.moveaxis(self.values.sum(axis=1).reshape(self.grid.parts), attribute, 0)
+        people = np.maximum(counts.reshape(self.grid.parts[attribute], -1).sum(axis=1), 0.0)
+        return np.asarray(people / people.sum() if people.sum() > 0 else np.full(len(people), 1 / len(people)))
+
+
+def _untold(names: list[str]) -> str:
+    if not names:
+        return ""
+    shown = ", ".join(names[:20]) + (" and others" if len(names) > 20 else "")
+    return f"Not told apart by the regions: {shown}; inside them people are spread over the values of these."
+
 
 def _contract(table: Floats, factors: Sequence[Floats], conditions: int) -> Floats:
     """Weigh and sum a table axis by axis, outermost first: conditions x columns. Factors are parts x conditions."""
@@ -97,3 +215,28 @@ def _contract(table: Floats, factors: Sequence[Floats], conditions: int) -> Floa
     for factor in factors[1:]:
         sums = np.matmul(factor.T[:, None], sums.reshape(conditions, len(factor), -1))[:, 0]
     return np.asarray(sums.reshape(conditions, -1))
+
+
+def over_leaves(grid: Grid, parts: Floats, attributes: Sequence[int]) -> Floats:
+    """Give every cell the number of its parts: the first axes are those of some attributes."""
+    for axis, attribute in enumerate(attributes):
+        parts = parts.take(grid.part_of(attribute), axis=axis)
+    return parts
+
+
+def cells_of_grid(grid: Grid, counts: NDArray[np.number], spreads: Mapping[int, Spread]) -> Floats:
+    """Bring regions x classes to leaves x leaves ... x classes of the attributes that have spreads, in that order of
+    leaf codes in which the spreads are.
+
+    >>> grid = Grid.of_groups([[[0, 2], [1]], [[0, 1]]])
+    >>> cells_of_grid(grid, np.array([[6.0], [2.0]]), {0: Spread.of(3)}).tolist()
+    [[3.0], [2.0], [3.0]]
+    """
+    others = tuple(attribute for attribute in range(len(grid.parts)) if attribute not in spreads)
+    table = counts.reshape(*grid.parts, counts.shape[1]).sum(axis=others).astype(np.float64)
+    asked = sorted(spreads)
+    cells = over_leaves(grid, table, asked)
+    for axis, attribute in enumerate(asked):
+        parts, mass = grid.part_of(attribute), spreads[attribute].mass
+        cells *= (mass / np.bincount(parts, mass)[parts]).reshape(-1, *(1,) * (cells.ndim - axis - 1))
+    return cells

@@ -1,29 +1,28 @@
-"""How many people an attribute's leaves have, judged by a noisy margin: all of its levels at once, detail only where
-it is more than noise.
+"""How people are spread over the leaves of an attribute: by a noisy margin, or evenly where there is none.
 
-Post-processing of released numbers, so floats are allowed. It goes down the halvings of the leaves: a part's people are
-divided between its halves, so the total stands and nobody is negative. What is known of a division is its least-squares
-estimate, given all levels, and the variance of that. What is supposed of it beforehand is one of four things: all
-people are in the left half, or in the right; they lie evenly; or anyhow. How often each is true is learnt, level by
-level, from the margin itself (empirical Bayes), so that long empty stretches stay empty, noise on even stretches is
-levelled, and spikes stay.
+A margin is all that was measured of one attribute alone: levels of the halving of its leaves. Its people are estimated
+going down the halvings: a part's people are divided between its halves, so the total stands and nobody is negative.
+What is known of a division is its least-squares estimate, given all levels, and the variance of that. What is supposed
+of it beforehand is one of four things: all people are in the left half, or in the right; they lie evenly; or anyhow.
+How often each is true is learnt, level by level, from the margin itself (empirical Bayes), so that long empty stretches
+stay empty, noise on even stretches is levelled, and spikes stay.
 
-How a region's people are spread over the leaves inside it.
-
-Without margins evenly, as the papers do; with them in proportion to the people that the margin tells of, restricted to
-the region's range. Only proportions within a range are used, so margins agree with the regions by construction.
+Only proportions within a region's range are used, so margins agree with the regions by construction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from sfumato.arrays import Floats, Integers
-from sfumato.geometry.halving import Level, families, height
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.halving import Level, borders, families, height, parts
 from sfumato.models.consistency import LeastSquares
-from sfumato.privacy.measurements import Margin, variance_of
+from sfumato.privacy.measurements import Measurement, Question, variance_of
 
 LEAST_VARIANCE = 1e-9
 """Noise of a rate so large that it is hardly ever anything but 0 still leaves its counts a finite say."""
@@ -33,6 +32,79 @@ ROUNDS = 10
 """So often the frequencies of a level are found again from what they make of its divisions."""
 MOST_LOOKED_AT = 4096
 """So many divisions of a level, evenly spread, are enough to find frequencies from."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarginLevel:
+    """The noisy counts of all parts at one depth of an attribute's halving, with the same noise."""
+
+    depth: int
+    counts: Integers
+    rate: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """What was measured of the leaves of one attribute: levels of their halving, the coarsest first, the last one the
+    leaves themselves.
+    """
+
+    leaves: int
+    levels: tuple[MarginLevel, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse levels that are not those of these leaves."""
+        depths = [level.depth for level in self.levels]
+        if depths != sorted({*depths, height(self.leaves)}) or depths[0] < 0 or depths[-1] > height(self.leaves):
+            raise ValueError("levels must become finer and end with the leaves")
+        if any(level.counts.shape != (parts(self.leaves, level.depth),) for level in self.levels):
+            raise ValueError("a level must have a count for each of its parts")
+
+    def variances_between(self, ends: Integers) -> Floats:
+        """Find for every part between ends the least variance that its leaves have together, or groups inside it and
+        other leaves.
+        """
+        leaf, begins, stops = variance_of(self.levels[-1].rate), ends[:-1], ends[1:]
+        best = (stops - begins) * leaf
+        for level in self.levels[:-1]:
+            marks = np.asarray(borders(self.leaves, level.depth))
+            first = np.searchsorted(marks, begins, side="left")
+            groups = np.maximum(np.searchsorted(marks, stops, side="right") - 1 - first, 0)
+            inside = marks[first + groups] - marks[first]
+            best = np.minimum(best, groups * variance_of(level.rate) + (stops - begins - inside) * leaf)
+        return np.asarray(best, np.float64)
+
+    @classmethod
+    def flat(cls, counts: Integers, rate: Fraction) -> Margin:
+        """A margin of which only the leaves were measured."""
+        return cls(len(counts), (MarginLevel(height(len(counts)), counts, rate),))
+
+
+def depth_of(question: Question) -> int | None:
+    """Tell of which depth of an attribute's halving a question asks all parts; None if it asks something else."""
+    grid = question.regions
+    if not isinstance(grid, Grid) or grid.orders or question.classes > 1 or len(grid.split_attributes) != 1:
+        return None
+    (attribute,) = grid.split_attributes
+    leaves, cut = grid.shape[attribute], grid.cuts[attribute]
+    depth = height(leaves) if len(cut) == leaves + 1 else (len(cut) - 2).bit_length()
+    return depth if np.array_equal(borders(leaves, depth), cut) else None
+
+
+def margins_of(measurements: Iterable[Measurement]) -> dict[int, Margin]:
+    """Put the levels of each attribute's margin together."""
+    found: dict[int, list[MarginLevel]] = {}
+    leaves: dict[int, int] = {}
+    for one in measurements:
+        depth = depth_of(one.question)
+        assert depth is not None
+        (attribute,) = one.question.attributes
+        leaves[attribute] = one.question.regions.shape[attribute]
+        found.setdefault(attribute, []).append(MarginLevel(depth, one.counts[:, 0], one.noisy.rates[0]))
+    return {
+        at: Margin(leaves[at], tuple(sorted(levels, key=lambda level: level.depth)))
+        for at, levels in sorted(found.items())
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +161,10 @@ def _measurements(margin: Margin) -> tuple[Floats, Floats]:
     """Give what was measured of each node, and its precision, 0 for nodes of levels that were not."""
     nodes = (1 << height(margin.leaves)) - 1 + margin.leaves
     measured, precision = np.zeros(nodes), np.zeros(nodes)
-    for groups in margin.levels:
-        place = slice((1 << groups.depth) - 1, (1 << groups.depth) - 1 + len(groups.counts))
-        measured[place] = groups.counts
-        precision[place] = 1 / max(variance_of(groups.rate), LEAST_VARIANCE)
+    for level in margin.levels:
+        place = slice((1 << level.depth) - 1, (1 << level.depth) - 1 + len(level.counts))
+        measured[place] = level.counts
+        precision[place] = 1 / max(variance_of(level.rate), LEAST_VARIANCE)
     return measured, precision
 
 

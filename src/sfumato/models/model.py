@@ -1,131 +1,51 @@
-"""How much of each range of an attribute many conditions cover, and what they find there.
+"""What a model is: it answers from everything that was measured, and from nothing else.
 
-Few ranges of one attribute occur however many regions there are, and what a condition covers of a range is the
-difference of two running sums at its borders; so all of it is found at once, before any region is looked at.
-
-Range counts from a release, each with the deviation that the noise of the counts gives it.
-
-An answer is a weighted sum of the regions' estimates, so the variance from their noise is known exactly, no matter how
-many regions. What that does not cover, spreading people inside regions (and the noise of the margins by which they are
-spread), is told beside it: how much of the answer rests on it.
+A model is made from a structure and its measurements, so whoever has a release can make it again. It answers weighted
+counts with their errors, tells marginals, draws people, classifies, and describes itself. A release asks it and does
+not know what kind it is; there is one file for each kind.
 """
 
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, SupportsIndex, overload
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, SupportsIndex, get_args, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Floats, Integers
-from sfumato.models.margins import Spread
-
-States = NDArray[np.uint8]
-
-WHOLE, PARTLY, UNTOUCHED = 0, 1, 2
-"""How a condition covers a range. Over several attributes the bits are joined: below `PARTLY` all is covered, from
-`UNTOUCHED` on nothing is."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cover:
-    """What conditions cover of each range of one attribute; the first clause is of those that do not restrict it."""
-
-    shares: Floats
-    """ranges x clauses: the share of a range's people whom a clause covers"""
-    states: States
-    """ranges x clauses: how it covers them"""
-    clause_of: Integers
-    """the clause of each condition"""
-
-    @classmethod
-    def of(cls, ranges: Integers, spread: Spread, clauses: Sequence[Floats], clause_of: Integers) -> Cover:
-        """Weigh ranges by the covered shares of their leaves."""
-        borders, at = np.unique(ranges, return_inverse=True)
-        lo, hi = at.reshape(ranges.shape).T
-        weights = np.stack([np.ones(len(spread.mass)), *clauses], axis=1)
-        within = _running(spread.mass[:, None] * weights, borders)
-        shares = within[hi] - within[lo]
-        shares /= shares[:, :1].copy()
-        lacking, touched = (_running((weights != share).astype(np.int32), borders) for share in (1, 0))
-        partly, untouched = lacking[hi] > lacking[lo], touched[hi] == touched[lo]
-        np.copyto(shares, ~untouched, where=untouched | ~partly)
-        return cls(shares, np.where(untouched, np.uint8(UNTOUCHED), partly.view(np.uint8)), clause_of)
-
-    def over(self, ranges: Integers, asking: Integers) -> tuple[Floats, States]:
-        """Give what some conditions cover of some ranges, and how: ranges x conditions."""
-        places = ranges[:, None] * self.shares.shape[1] + self.clause_of[asking]
-        return self.shares.take(places), self.states.take(places)
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """What conditions have of a place as far as that is settled, and how they cover it."""
-
-    weights: Floats
-    states: States
-
-    @classmethod
-    def whole(cls, conditions: int) -> Share:
-        """Begin with all of it."""
-        return cls(np.ones(conditions), np.full(conditions, WHOLE, np.uint8))
-
-    def of(self, shares: Floats, states: States) -> Share:
-        """Restrict it by what is covered of one attribute more."""
-        return Share(self.weights * shares, self.states | states)
-
-    def among(self, some: Integers) -> Share:
-        """Give that of some of the conditions."""
-        return Share(self.weights[some], self.states[some])
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What conditions find in a partition."""
-
-    values: Floats
-    """conditions x classes: people in what they cover"""
-    resolved: Floats
-    """conditions x classes: people in the regions that they cover wholly"""
-    variances: Floats
-    """conditions x classes, or conditions x 1 where classes err alike: the variance of the value of one class"""
-    aligned: NDArray[np.bool_]
-    """conditions: whether they cover every region wholly or not at all"""
-
-    @classmethod
-    def none(cls, conditions: int, classes: int) -> Sums:
-        """Begin with nobody."""
-        shape = (conditions, classes)
-        return cls(np.zeros(shape), np.zeros(shape), np.zeros((conditions, 1)), np.ones(conditions, np.bool_))
-
-
-def _running(leaves: NDArray[Any], borders: Integers) -> NDArray[Any]:
-    """Sum numbers of leaves up to each border, from the first one on."""
-    sums = np.zeros((len(borders), *leaves.shape[1:]), leaves.dtype)
-    np.cumsum(np.add.reduceat(leaves[: borders[-1]], borders[:-1], axis=0), axis=0, out=sums[1:])
-    return sums
-
-
-def covers_of(
-    ranges: Mapping[int, Integers], spreads: Sequence[Spread], conditions: Sequence[Mapping[int, Floats]]
-) -> dict[int, Cover]:
-    """Cover ranges of the attributes that any condition restricts; conditions are weights of leaves by attribute."""
-    covers = {}
-    for attribute in sorted({attribute for condition in conditions for attribute in condition}):
-        restricting = [number for number, condition in enumerate(conditions) if attribute in condition]
-        clause_of = np.zeros(len(conditions), np.int64)
-        clause_of[restricting] = np.arange(1, len(restricting) + 1)
-        clauses = [conditions[number][attribute] for number in restricting]
-        covers[attribute] = Cover.of(ranges[attribute], spreads[attribute], clauses, clause_of)
-    return covers
-
+from sfumato.arrays import Booleans, Codes, Floats, Integers
+from sfumato.errors import ReleaseError
+from sfumato.geometry.regions import Regions, Sides
+from sfumato.privacy.measurements import Draft, Question
+from sfumato.schema.schema import Schema
 
 Z95 = 1.959963984540054
 Cause = Literal["noise", "sampling"]
+Nonnegative = Literal["projection", "clamp"]
+"""How negative counts become counts of people: by a projection that keeps the total, or clamped as in the papers."""
+
+
+UNMEASURED = (
+    "a release of regions must have counts of all of its regions, and has not",
+    "Get the release again from its publisher.",
+)
+
+
+def percent(share: float) -> str:
+    """Write a share for people."""
+    return f"{100 * share:.0f} %" if share >= 0.0095 else f"{100 * share:.1f} %" if share >= 0.0005 else "0 %"
+
+
+def refuse_unknown(how: str) -> None:
+    """Refuse a way to make counts non-negative that there is not."""
+    if how not in get_args(Nonnegative):
+        raise ReleaseError(
+            f"nonnegative ({how}) must be one of {', '.join(get_args(Nonnegative))}", "Choose one of them."
+        )
 
 
 @dataclass(frozen=True)
@@ -167,14 +87,6 @@ class Answers:
     cause: Cause = "noise"
 
     @classmethod
-    def of(cls, conditions: Sequence[str], sums: Sums, classes: Floats, cause: Cause) -> Answers:
-        """Weigh the classes, conditions x classes, which err apart."""
-        values, resolved = ((one * classes).sum(axis=1) for one in (sums.values, sums.resolved))
-        variances = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
-        assumed = np.where(sums.aligned, 0.0, values - resolved)
-        return cls(tuple(conditions), values, np.sqrt(variances), assumed, sums.aligned, cause)
-
-    @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:
         """Put answers one after the other."""
         arrays = ("values", "stddevs", "assumed", "aligned")
@@ -194,7 +106,7 @@ class Answers:
     def __getitem__(self, number: slice) -> Answers: ...
 
     def __getitem__(self, number: SupportsIndex | slice) -> Estimate | Answers:
-        """Give one of them, or those of a slice."""
+        """Take one out, or those of a slice."""
         if isinstance(number, slice):
             arrays = (self.values[number], self.stddevs[number], self.assumed[number], self.aligned[number])
             return Answers(self.conditions[number], *arrays, self.cause)
@@ -203,7 +115,7 @@ class Answers:
         return Estimate(value, stddev, assumed, bool(self.aligned[number]), self.cause)
 
     def __iter__(self) -> Iterator[Estimate]:
-        """Give one after the other."""
+        """Walk through them."""
         return (self[number] for number in range(len(self)))
 
     @property
@@ -220,3 +132,182 @@ class Answers:
                 "aligned": self.aligned,
             }
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One condition as weights: of the leaves of attributes, by their number and in the order of codes, and of classes.
+
+    An attribute that is left out is not restricted.
+    """
+
+    text: str
+    weights: Mapping[int, Floats]
+    classes: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The generalized records of a release: groups, seen attribute by attribute, and their counts by class."""
+
+    sides: Sequence[Sides]
+    shown: NDArray[Any]
+    """groups x classes: the best estimates, as records show them"""
+    people: Integers
+    """groups x classes: non-negative whole numbers of people"""
+
+
+@dataclass(frozen=True)
+class Ribbon:
+    """An attribute cut into parts, each with its share of people."""
+
+    attribute: str
+    parts: tuple[tuple[str, float], ...]
+    """what each is called, and its share; nothing if there are too many to tell"""
+    number: int
+    """how many parts there are"""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A node of a tree laid out in a picture: from which share of people to which, and along what it is cut further."""
+
+    level: int
+    begin: float
+    end: float
+    attribute: str
+    """the attribute along which it was cut out; none for the root"""
+    name: str
+    people: float
+    split_by: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of text beside a picture."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: tuple[int, ...]
+    """the columns that are numbers"""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model says of itself, for `inspect` and the report, whatever its kind."""
+
+    title: str
+    words: str
+    told_apart: tuple[int, ...]
+    """the attributes that the structure tells apart"""
+    branches: tuple[Branch, ...] = ()
+    ribbons: tuple[Ribbon, ...] = ()
+    caption: str = ""
+    textures: bool = False
+    """whether parts of ribbons are kinds of values, told apart by texture, and not values"""
+    listings: tuple[Listing, ...] = field(default=())
+
+
+class Model(ABC):
+    """Answers from a structure and all that was measured."""
+
+    cause: ClassVar[Cause] = "noise"
+    """what answers err by"""
+
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Read what was measured; refuse what does not fit the structure, rather than leave it out."""
+        self.schema, self.draft = schema, draft
+        reader = self.reader()
+        for one in draft.measurements:
+            reader.refuse(one.question)
+
+    @classmethod
+    def reader(cls) -> Reader:
+        """Begin to look at questions, one after the other, of which this model can read the answers."""
+        return Reader(cls)
+
+    @staticmethod
+    @abstractmethod
+    def reads(question: Question) -> bool:
+        """Tell whether the model knows what to do with the answer to a question."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """The estimated number of people, which whole people made from estimates add up to."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> int:
+        """The number of groups of generalized records; of exact counts, those that hold someone."""
+
+    @property
+    def regions(self) -> Regions | None:
+        """The groups' geometry, if the structure is one of regions."""
+        return self.draft.structure
+
+    @abstractmethod
+    def bytes_for(self, query: Query) -> int:
+        """Estimate the memory that a query takes among others."""
+
+    @abstractmethod
+    def answer(self, queries: Sequence[Query]) -> Answers:
+        """Answer a block of queries that fits in memory."""
+
+    @abstractmethod
+    def explain(self, query: Query) -> tuple[Mapping[str, Sequence[str]], Floats]:
+        """List the fewest groups that make up what a query covers wholly: what they are called, and their estimates."""
+
+    @abstractmethod
+    def marginal(self, attributes: Sequence[int], *, by_class: bool) -> Floats:
+        """Estimate all cells of some attributes, in ascending order: leaves x leaves ... x classes (1 if by none)."""
+
+    @abstractmethod
+    def generalized(self, how: Nonnegative) -> Groups:
+        """Make generalized records."""
+
+    @abstractmethod
+    def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:
+        """Draw people: the leaf codes of each attribute, and the classes."""
+
+    @abstractmethod
+    def classify(self, columns: Sequence[Codes]) -> Integers:
+        """Predict the class of coded rows."""
+
+    def margin_variances(self, attribute: int, borders: Integers) -> Floats | None:  # noqa: ARG002
+        """Bound the variance that an attribute's own margin has in each part between borders; None without one."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> Description:
+        """Say what the structure is."""
+
+    @abstractmethod
+    def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
+        """Draw a question whose answer assumes nothing, as leaves by attribute; None if there is no such."""
+
+
+class Reader:
+    """Refuses what a model could not read, question by question: a meter asks before it lets a method pay."""
+
+    def __init__(self, model: type[Model]) -> None:
+        """Begin."""
+        self._model = model
+        self._grown: Any = None
+
+    def refuse(self, question: Question) -> None:
+        """Refuse a question that the model cannot read, or of a tree that has not grown from those asked before."""
+        if not self._model.reads(question):
+            raise ReleaseError(
+                "what is measured must be what the release's model can read, and is not",
+                "Nothing was looked at. Report this: it is a mistake of the method.",
+            )
+        if question.nodes is not None:
+            tree: Any = question.regions
+            if self._grown is not None and not tree.refines(self._grown.stage):
+                raise ReleaseError(
+                    "what is measured must be nodes of one tree that grows",
+                    "Nothing was looked at. Report this: it is a mistake of the method.",
+                )
+            self._grown = tree

@@ -6,17 +6,13 @@ back from the positive counts what the cut added, so the noisy total stands, and
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato.arrays import Floats, Integers
-from sfumato.errors import ReleaseError
 from sfumato.geometry.halving import levels_of
 from sfumato.models.consistency import rows
-
-Nonnegative = Literal["projection", "clamp"]
+from sfumato.models.model import Nonnegative, refuse_unknown
 
 
 def threshold(counts: NDArray[np.int64]) -> float:
@@ -29,14 +25,6 @@ def threshold(counts: NDArray[np.int64]) -> float:
     steps = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     above = np.flatnonzero(falling > steps)
     return float(steps[above[-1]]) if above.size else float(falling[0])
-
-
-def refuse_unknown(how: str) -> None:
-    """Refuse a way that there is not."""
-    if how not in get_args(Nonnegative):
-        raise ReleaseError(
-            f"nonnegative ({how}) must be one of {', '.join(get_args(Nonnegative))}", "Choose one of them."
-        )
 
 
 def nonnegative(counts: Integers, how: Nonnegative) -> Integers:

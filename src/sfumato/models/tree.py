@@ -1,32 +1,362 @@
-"""A tree cut into tiles: small trees whose ends are regions or the tops of further tiles.
+"""Regions that are the ends of a tree, whose counts on the way inform them.
 
-Who walks a tree with many questions at once takes it tile by tile: large enough that each step does some work, small
-enough that what it works on stays near the processor, and a question that is settled at the top of a tile need not
-enter it.
-
-Many weighted sums over the regions of a tree at once, with the exact variance of each.
-
-A condition goes down the tree only where it divides people: where it covers all regions below a node alike, the node's
-own count says all. Going up again, each subtree hands its parent what the parent's count has to know of it.
+Counts bought for nodes bring what they know to the ends, by least squares or with the paper's weights; then the ends'
+errors hang together, and only here is it known how. A query goes down the tree only where it divides people: where it
+covers all regions below a node alike, the node's own count says all. Going up again, each subtree hands its parent what
+the parent's count has to know of it. Trees are walked tile by tile: small trees whose ends are regions or the tops of
+further tiles, large enough that each step does some work, small enough to stay near the processor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import NONE, Floats, Integers
+from sfumato.arrays import NONE, Booleans, Floats, Integers
+from sfumato.errors import ReleaseError
 from sfumato.geometry.halving import Level, levels_of
+from sfumato.geometry.regions import Sides
 from sfumato.geometry.tree import ROOT, Tree
 from sfumato.models.consistency import Consistent, LeastSquares
-from sfumato.models.estimates import TreeEstimates
-from sfumato.models.model import PARTLY, UNTOUCHED, WHOLE, Cause, Cover, Share, States, Sums
-from sfumato.models.regions import Sides, sides_of_nodes
+from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
+from sfumato.models.projection import project
+from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, States, Sums
+from sfumato.privacy.measurements import Draft, Noisy, Question
+from sfumato.schema.schema import Schema
+
+NEAR = 2**17
+"""So many weights of ends stay near the processor."""
+MOST_HELD = 2**22
+"""So many are held at most."""
+SMALLEST_TILE = 32
+"""Below so many ends a step does too little work."""
+SHALLOW = 4
+"""Half of the nodes that are asked for by themselves have so many cuts at most on the way."""
+MOST_LEVELS = 7
+THINNEST = 1 / 150
+"""Nodes that are narrower than this part of the picture are not drawn, nor is what lies below them."""
+MOST_OUTLINED = 60
+OUTLINED_LEVELS = 5
+INDENT = "\u2003"
+
+
+class TreeModel(RegionModel):
+    """Ends of a tree whose nodes were made to agree by least squares."""
+
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Refuse a tree of which an end was not measured."""
+        super().__init__(schema, draft)
+        tree = draft.structure
+        measured = [np.zeros(0, np.int64), *(one.question.nodes for one in self.own if one.question.nodes is not None)]
+        if not isinstance(tree, Tree) or tree.shape != schema.shape:
+            raise ReleaseError(*UNMEASURED)
+        if not np.isin(tree.ends, np.concatenate(measured)).all():
+            raise ReleaseError(*UNMEASURED)
+        self.tree = tree
+        self._tiles: dict[int, Tile | None] = {}
+
+    @staticmethod
+    def reads(question: Question) -> bool:
+        """Read nodes of a tree, and marginals."""
+        return question.nodes is not None or question.is_marginal()
+
+    @property
+    def counts(self) -> Noisy:
+        """The noisy counts of the regions, as they were measured last."""
+        return self.own[-1].noisy
+
+    @cached_property
+    def nodes(self) -> Consistent:
+        """All counts of the tree, made to agree."""
+        return self.reconcile(self.tree.parents, *self._means())
+
+    reconcile: Callable[..., Consistent] = staticmethod(Consistent.of)
+
+    def _means(self) -> tuple[Floats, Floats]:
+        """Combine the counts of one node by inverse variance: the means of all nodes, and their precisions.
+
+        With mean m of precision P so far, a count c of precision p makes it m + (c - m) p / (P + p): a node that was
+        measured once keeps its count exactly.
+        """
+        mean, precision = np.zeros((len(self.tree), len(self.schema.classes))), np.zeros(len(self.tree))
+        for one in reversed(self.own):
+            nodes, new = one.question.nodes, 1 / one.noisy.variances
+            assert nodes is not None
+            precision[nodes] += new
+            say = new / precision[nodes]
+            mean[nodes] += say[:, None] * (one.counts - mean[nodes])
+        return mean, precision
+
+    @cached_property
+    def values(self) -> Floats:
+        """The ends' part of the consistent counts."""
+        return np.asarray(self.nodes.values[self.tree.ends])
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The variance of each end's estimate of one class."""
+        return np.asarray(self.nodes.variances()[self.tree.ends])
+
+    @property
+    def total(self) -> int:
+        """The root's people."""
+        return round(float(self.nodes.values[ROOT].sum()))
+
+    @property
+    def shown(self) -> NDArray[Any]:
+        """The estimates, rounded."""
+        return np.asarray(np.round(self.values, DECIMALS))
+
+    def people(self, how: Nonnegative) -> Integers:
+        """Project from the root down, so that subtrees keep their people too, or clamp the rounded estimates."""
+        refuse_unknown(how)
+        if how == "clamp":
+            return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
+        return np.asarray(project(self.tree.parents, self.nodes.values, self.nodes.passes.shares)[self.tree.ends])
+
+    def covering(self, regions: Booleans) -> tuple[Integers, Floats]:
+        """Take the fewest nodes: consistent counts of nodes are the sums of their ends'."""
+        nodes = fewest_nodes(self.tree, regions)
+        return self.tree.boxes_of(nodes).astype(np.int64), self.nodes.values[nodes]
+
+    def majorities(self) -> Integers:
+        """Find the class of the largest share, where an end's counts differ from its parent's beyond the noise."""
+        return np.asarray(np.argmax(class_shares(self.nodes, self.tree.parents)[self.tree.ends], axis=1))
+
+    @cached_property
+    def _node_sides(self) -> Mapping[int, Sides]:
+        """All nodes seen from each attribute, those above the regions, too."""
+        return {at: Sides.of_boxes(self.tree.boxes[:, at], leaves) for at, leaves in enumerate(self.tree.shape)}
+
+    @cached_property
+    def ranges(self) -> Mapping[int, Integers]:
+        """The ranges that nodes have of each attribute."""
+        return {attribute: sides.ranges for attribute, sides in self._node_sides.items()}
+
+    def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
+        """Walk down and up the tree."""
+        queries = len(share.weights)
+        walk = _Walk(self.nodes, overlaps, Sums.none(queries, self.values.shape[1]))
+        walk.begin(self._cut_for(queries), share)
+        return walk.sums
+
+    def _cut_for(self, queries: int) -> Tile | None:
+        """Cut the tree into tiles that so many queries fill: few for a single query."""
+        size = max(SMALLEST_TILE, 2 ** int(np.log2(NEAR / queries)))
+        if size not in self._tiles:
+            self._tiles[size] = tiles_of(self.tree, self._node_sides, size)
+        return self._tiles[size]
+
+    def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
+        """Draw a node, half of the times one near the root."""
+        if not self.tree.split_attributes:
+            return None
+        shallow = np.flatnonzero(self.tree.depths <= SHALLOW)[1:]
+        which = int(rng.choice(shallow)) if rng.random() < 0.5 else int(rng.integers(1, len(self.tree)))
+        box = self.tree.boxes_of(np.array([which]))[0].tolist()
+        return {at: np.arange(*box[at]) for at, leaves in enumerate(self.tree.shape) if box[at] != [0, leaves]}
+
+    def describe(self) -> Description:
+        """Tell the top of the tree, and regions by depth."""
+        tree, branches = self.tree, tuple(self._branches())
+        held = f", of which {self.groups:,} hold someone" if self.counts.is_exact else ""
+        return Description(
+            title="The tree of cuts",
+            words=f"The table was cut {len(tree) - tree.regions:,} times, each region in its own way, into "
+            f"{tree.regions:,} regions{held}. Widths are shares of people; what cannot be seen at this size is not "
+            "drawn.",
+            told_apart=tree.split_attributes,
+            branches=branches,
+            caption=f"The first {max(node.level for node in branches)} levels. Tinted nodes are cut further.",
+            listings=(
+                Listing("The same in words", ("node", "cut further by", "people"), tuple(self._outline()), (2,)),
+                Listing(
+                    "Regions by depth", ("cuts on the way", "regions", "people"), tuple(self._by_depth()), (0, 1, 2)
+                ),
+            ),
+        )
+
+    @cached_property
+    def _people(self) -> Floats:
+        return np.asarray(self.nodes.values.sum(axis=1))
+
+    def _branch(self, node: int, level: int, begin: float, end: float) -> Branch:
+        names, along = list(self.schema.predictors), int(self.tree.split_by[node])
+        split_by = "" if along == NONE else names[along]
+        if node == ROOT:
+            return Branch(level, begin, end, "", "everyone", float(self._people[ROOT]), split_by)
+        attribute, column = list(self.schema.predictors.items())[self.tree.attributes[node]]
+        name = column.label(int(self.tree.lows[node]), int(self.tree.highs[node]))
+        return Branch(level, begin, end, attribute, name, float(self._people[node]), split_by)
+
+    def _branches(self) -> Iterator[Branch]:
+        """Lay out the nodes that can be seen: children side by side inside their parent, as wide as their share."""
+        places = {ROOT: (0.0, 1.0)}
+        yield self._branch(ROOT, 0, 0.0, 1.0)
+        for level in range(1, MOST_LEVELS):
+            wide = [node for node, (begin, end) in places.items() if end - begin >= THINNEST]
+            parents, places = places, {}
+            for node in wide:
+                children = self._children(node)
+                shares = np.maximum(self._people[children], 0.0)
+                even = np.full(len(children), 1 / max(len(children), 1))
+                shares = shares / shares.sum() if shares.sum() > 0 else even
+                begin, end = parents[node]
+                borders = (begin + (end - begin) * np.concatenate([[0.0], np.cumsum(shares)])).tolist()
+                for child, left, right in zip(children.tolist(), borders[:-1], borders[1:], strict=True):
+                    if right - left >= THINNEST / 2:
+                        places[child] = (left, right)
+                        yield self._branch(child, level, left, right)
+
+    def _children(self, node: int) -> Integers:
+        order, parents = self._by_parent
+        first, last = (int(np.searchsorted(parents, node, side)) for side in ("left", "right"))
+        return np.asarray(order[first:last])
+
+    @cached_property
+    def _by_parent(self) -> tuple[Integers, Integers]:
+        """All nodes below the root in the order of their parents, and these."""
+        order = np.argsort(self.tree.parents[1:], kind="stable") + 1
+        return order, self.tree.parents[order].astype(np.int64)
+
+    def _outline(self) -> Iterator[tuple[str, ...]]:
+        """Tell the top of the tree line by line, depth first."""
+        waiting, told = [(ROOT, 0)], 0
+        while waiting and told < MOST_OUTLINED:
+            node, depth = waiting.pop(0)
+            one = self._branch(node, depth, 0.0, 0.0)
+            along = f"{one.attribute}: " if one.attribute else ""
+            yield f"{INDENT * depth}{along}{one.name}", one.split_by, f"{one.people:,.0f}"
+            told += 1
+            if depth + 1 < OUTLINED_LEVELS:
+                waiting[:0] = [(child, depth + 1) for child in self._children(node).tolist()]
+
+    def _by_depth(self) -> Iterator[tuple[str, ...]]:
+        depths = self.tree.depths[self.tree.ends]
+        regions, held = np.bincount(depths), np.bincount(depths, self._people[self.tree.ends])
+        for depth in np.flatnonzero(regions).tolist():
+            yield f"{depth}", f"{regions[depth]:,}", f"{held[depth]:,.0f}"
+
+
+class PaperTreeModel(TreeModel):
+    """Ends of a tree whose nodes were made to agree with the weights of the CDiffGen paper."""
+
+    reconcile = staticmethod(Consistent.as_published)
+
+
+class ExactTreeModel(TreeModel):
+    """Ends of a tree that were counted exactly: their counts are the truth, and nothing errs."""
+
+    @cached_property
+    def nodes(self) -> Consistent:
+        """The ends summed up to the root."""
+        everywhere, measured = np.zeros((len(self.tree), len(self.schema.classes))), np.zeros(len(self.tree))
+        everywhere[self.tree.ends], measured[self.tree.ends] = self.counts.counts, 1.0
+        agreed = Consistent.of(self.tree.parents, everywhere, measured)
+        certain = replace(agreed.passes, upward=np.zeros(len(self.tree)))
+        return replace(agreed, passes=certain)
+
+    @property
+    def total(self) -> int:
+        """The number of people."""
+        return int(self.counts.counts.sum())
+
+    @property
+    def shown(self) -> Integers:
+        """The counts."""
+        return self.counts.counts
+
+    def people(self, how: Nonnegative) -> Integers:
+        """Take the counts."""
+        refuse_unknown(how)
+        return self.counts.counts
+
+    def majorities(self) -> Integers:
+        """Find the most frequent class, the first of equals; an end with no people follows its parent."""
+        majorities, empty = np.argmax(self.nodes.values, axis=1), self.nodes.values.sum(axis=1) == 0
+        for level in self.nodes.passes.levels:
+            followers = level.nodes[empty[level.nodes]]
+            majorities[followers] = majorities[self.tree.parents[followers]]
+        return np.asarray(majorities[self.tree.ends])
+
+
+ROUNDS = 20
+"""So many rounds settle how much the shares of a level vary; it needs few."""
+FIRST = 0.05
+"""The guess to begin with."""
+LEAST_SHARE = 1e-9
+"""No class is ruled out by noise."""
+
+
+def class_shares(tree: Consistent, parents: NDArray[np.integer]) -> Floats:
+    """Give every node's shares of the classes, from the root down: nodes x classes.
+
+    Let a node have m people, estimates x_k of classes with variance v each, and a parent with shares q. What it has
+    more of class k than its parent's shares say is e_k = x_k - q_k (x_1 + ... + x_K), whose noise has variance
+    w_k = v ((1 - q_k)^2 + (K - 1) q_k^2). Suppose that on its level true shares differ from the parents' with
+    variance t. Then e_k has variance t m^2 + w_k, of which the first is real: the best guess of the share is
+    q_k + (e_k / m) t m^2 / (t m^2 + w_k). (Normal shrinkage; t is the same for a level, from all its nodes.)
+    """
+    totals = tree.values.sum(axis=1)
+    noise = tree.variances()
+    shares = np.empty_like(tree.values)
+    shares[0] = _normal(tree.values[0] / max(totals[0], 1.0))
+    for level in tree.passes.levels:
+        expected, own = shares[parents[level.nodes]], noise[level.nodes, None]
+        classes = expected.shape[1]
+        people = np.maximum(totals[level.nodes, None], np.sqrt(classes * own))
+        more = tree.values[level.nodes] - expected * totals[level.nodes, None]
+        unsure = own * ((1 - expected) ** 2 + (classes - 1) * expected**2) / people**2
+        real = _variance(more / people, unsure)
+        shares[level.nodes] = _normal(expected + more / people * real / (real + unsure))
+    return shares
+
+
+def _variance(differences: Floats, noise: Floats) -> float:
+    """Estimate how much differences vary beyond their noise: the mean of d^2 - w, each weighted by its own precision.
+
+    The variance of d^2 is proportional to (t + w)^2, which needs the t that is sought: a few rounds settle it.
+    """
+    found = FIRST
+    for _ in range(ROUNDS):
+        weights = 1 / (found + noise) ** 2
+        found = max(float(((differences**2 - noise) * weights).sum() / weights.sum()), 0.0)
+        if found == 0:
+            break
+    return found
+
+
+def _normal(shares: Floats) -> Floats:
+    """Make shares of what may be negative."""
+    positive = np.maximum(shares, LEAST_SHARE)
+    return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
+
+
+def fewest_nodes(tree: Tree, regions: Booleans) -> Integers:
+    """Find the fewest nodes whose regions are exactly these: one flag for each region, in their order.
+
+    CDiffGen's algorithm 1, as it should read: a node whose regions all lie in the set is taken, one with none is
+    dropped, and of any other the children are looked at. No fewer do: a node outside the set's subtrees would bring in
+    a region that is not asked for, so each region needs a node of its own maximal subtree inside the set, and these are
+    what is taken.
+
+    >>> halves = Tree.whole((4,)).refine([0], [0], [0, 2, 4], [0, 3])
+    >>> letters = halves.refine([1, 2], [0, 0], [0, 1, 2, 2, 3, 4], [0, 3, 6])
+    >>> fewest_nodes(letters, np.array([False, True, True, True])).tolist()
+    [2, 4]
+    """
+    missing = np.zeros(len(tree), np.int64)
+    missing[tree.ends] = ~regions
+    for depth in range(int(tree.depths.max()), 0, -1):
+        nodes = np.flatnonzero(tree.depths == depth)
+        np.add.at(missing, tree.parents[nodes], missing[nodes])
+    whole = missing == 0
+    return np.flatnonzero(whole & ~np.where(np.arange(len(tree)) == ROOT, False, whole[tree.parents]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,53 +435,11 @@ def _tile(
     return Tile(nodes, levels, ends, {at: Side(*one) for at, one in held.items()}, further)
 
 
-NEAR = 2**17
-"""So many weights of ends stay near the processor."""
-MOST_HELD = 2**22
-"""So many are held at most."""
-SMALLEST_TILE = 32
-"""Below so many ends a step does too little work."""
-
-
-@dataclass(frozen=True, eq=False)
-class TreeAnswers:
-    """A tree that is asked."""
-
-    cause: ClassVar[Cause] = "noise"
-
-    estimates: TreeEstimates
-    _tiles: dict[int, Tile | None] = field(default_factory=dict)
-
-    @cached_property
-    def _sides(self) -> Mapping[int, Sides]:
-        tree = self.estimates.tree
-        return {attribute: sides_of_nodes(tree, attribute) for attribute in range(len(tree.shape))}
-
-    @cached_property
-    def ranges(self) -> Mapping[int, Integers]:
-        """The ranges that nodes have of each attribute."""
-        return {attribute: sides.ranges for attribute, sides in self._sides.items()}
-
-    def sums(self, covers: Mapping[int, Cover], share: Share) -> Sums:
-        """Sum over the regions; the share is what conditions have of attributes that are not split."""
-        conditions = len(share.weights)
-        walk = _Walk(self.estimates.nodes, covers, Sums.none(conditions, self.estimates.values.shape[1]))
-        walk.begin(self._cut_for(conditions), share)
-        return walk.sums
-
-    def _cut_for(self, conditions: int) -> Tile | None:
-        """Cut the tree into tiles that so many conditions fill: few for a single condition."""
-        size = max(SMALLEST_TILE, 2 ** int(np.log2(NEAR / conditions)))
-        if size not in self._tiles:
-            self._tiles[size] = tiles_of(self.estimates.tree, self._sides, size)
-        return self._tiles[size]
-
-
 @dataclass(frozen=True, eq=False)
 class _Walk:
     """A way down and up the tree.
 
-    A condition's sum over the regions below a node is a x + D: the node's final x times the weight a that gathers at
+    A query's sum over the regions below a node is a x + D: the node's final x times the weight a that gathers at
     it, and a sum D of what was measured below. With the words of `Passes`, children have x_c = u_c + s_c (x - U), so
     a = m, the sum of s_c a_c, and D is the sum of (a_c - m) u_c + D_c. Subtrees of siblings share no noise, so with
     v = var(u) and b = cov(D, u), the variance of D is the sum of (a_c - m)^2 v_c + 2 (a_c - m) b_c + var(D_c); and
@@ -161,7 +449,7 @@ class _Walk:
     """
 
     nodes: Consistent
-    covers: Mapping[int, Cover]
+    overlaps: Mapping[int, Overlap]
     sums: Sums
 
     @cached_property
@@ -180,7 +468,7 @@ class _Walk:
         self.sums.variances[:, 0] += gathered**2 * self.nodes.passes.upward[0] + 2 * gathered * tangle
 
     def _below(self, tile: Tile, asking: Integers, share: Share) -> tuple[Floats, Floats]:
-        """Sum over a tile, and give each condition's a and b at its top; too many conditions go one after the other."""
+        """Sum over a tile, and give each query's a and b at its top; too many queries go one after the other."""
         most = max(1, (MOST_HELD if tile.further else NEAR) // len(tile.ends))
         if len(asking) <= most:
             return self._through(tile, asking, share)
@@ -191,9 +479,9 @@ class _Walk:
     def _through(self, tile: Tile, asking: Integers, share: Share) -> tuple[Floats, Floats]:
         """Weigh the ends; where regions below one weigh differently, let those who divide them look further."""
         covered = {
-            at: _Held(side.number, *self.covers[at].over(side.ranges, asking))
+            at: _Held(side.number, *self.overlaps[at].over(side.ranges, asking))
             for at, side in tile.sides.items()
-            if at in self.covers
+            if at in self.overlaps
         }
         weights = np.tile(share.weights, (len(tile.ends), 1))
         states = np.tile(share.states, (len(tile.ends), 1))
@@ -247,7 +535,7 @@ class _Walk:
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """What conditions cover of one attribute's ranges in a tile, and which range each end has."""
+    """What queries cover of one attribute's ranges in a tile, and which range each end has."""
 
     number: Integers
     shares: Floats
@@ -260,9 +548,9 @@ class _Held:
         return np.asarray(self.states[self.number[end]])
 
 
-def _partly(states: Iterable[States], conditions: int) -> NDArray[np.bool_]:
-    """Tell which conditions cover only a part along any attribute."""
-    partly = np.zeros(conditions, np.bool_)
+def _partly(states: Iterable[States], queries: int) -> NDArray[np.bool_]:
+    """Tell which queries cover only a part along any attribute."""
+    partly = np.zeros(queries, np.bool_)
     for state in states:
         partly |= state == PARTLY
     return partly

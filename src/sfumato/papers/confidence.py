@@ -31,7 +31,6 @@ from sfumato.evaluate.fidelity import LARGE, SMALL, RangeQuery, leaves_of
 from sfumato.evaluate.learning import LEARNERS, teach
 from sfumato.evaluate.runs import Key, Outcome
 from sfumato.geometry.boxes import Boxes
-from sfumato.models.regions import sides_of
 from sfumato.papers.diffgen import CA
 from sfumato.papers.figures import (
     Between,
@@ -62,7 +61,7 @@ from sfumato.pictures.canvas import Curve, Panel
 from sfumato.release.promises import ConfidenceCap
 from sfumato.release.release import Release
 from sfumato.schema.schema import Schema
-from sfumato.without_epsilon import Confidence, Mondrian, SyntacticMethod
+from sfumato.without_epsilon import Confidence, MethodWithoutEpsilon, Mondrian
 from sfumato.without_epsilon.mondrian import SplitScore
 
 CensusCodes = dict[str, NDArray[np.int64]]
@@ -195,9 +194,9 @@ def suppressed(key: Key) -> Outcome:
 
 def unsafe_share(release: Release, own: ConfidenceCap) -> float:
     """Give the share of Mondrian's records that do not satisfy the criterion, all of them being published."""
-    counts = release.counts.counts
+    counts = release.draft.final.counts
     held = counts.any(axis=1)
-    sides = [sides_of(release.partition, at).of(np.flatnonzero(held)) for at in range(len(release.schema.shape))]
+    sides = [release.regions.sides(at).of(np.flatnonzero(held)) for at in range(len(release.schema.shape))]
     boxes = Boxes(release.schema.shape, np.stack(sides, axis=1))
     claims = ConfidenceCap(own.quasi, own.sensitive, Fraction(1), own.knowledge).claims(boxes, counts[held])
     unsafe = claims.observed > claims.expected + TOLERANCE
@@ -216,7 +215,7 @@ def least_k(table: pa.Table, schema: Schema, own: Release, sensitive: str, score
 
 def mean_size(own: Release) -> int:
     """Give the mean size of the framework's groups."""
-    return max(round(int(own.counts.counts.sum()) / own.groups), 2)
+    return max(round(int(own.draft.final.counts.sum()) / own.groups), 2)
 
 
 def asked(key: Key) -> Outcome:
@@ -288,7 +287,8 @@ def _least_k_of_adult() -> int:
 
 def grown(key: Key) -> Outcome:
     """Publish a census-like table blown up to so many rows: processor seconds."""
-    method: SyntacticMethod = capped("occupation") if key["method"] == CONFIDENCE else mondrian("occupation", key["k"])
+    ours = key["method"] == CONFIDENCE
+    method: MethodWithoutEpsilon = capped("occupation") if ours else mondrian("occupation", key["k"])
     table, schema = varied(key["rows"]), census_schema("occupation")
     release, seconds = timed(lambda: published(method, table, schema, None, key["run"]))
     return {"seconds": seconds, "groups": release.groups}
@@ -352,7 +352,9 @@ def query_keys(effort: Effort, *methods: str) -> list[Key]:
 def taught_keys(effort: Effort, *methods: str) -> list[Key]:
     """Learners on ten folds."""
     return [
-        {"work": "confidence.taught", "method": method, "run": run} for method in methods for run in effort.runs_of(10, 3)
+        {"work": "confidence.taught", "method": method, "run": run}
+        for method in methods
+        for run in effort.runs_of(10, 3)
     ]
 
 

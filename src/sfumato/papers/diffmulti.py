@@ -226,9 +226,7 @@ def tree_keys(effort: Effort) -> list[Key]:
     """Accuracy by C4.5 at ε = 1, beside Mondrian."""
     runs = effort.runs_of(10, 3)
     few, many = effort.some(FEW, QUICK_FEW), effort.some(MANY, QUICK_MANY)
-    mondrian: list[Key] = [
-        {"work": "runs.learnt", "protocol": "2/3", "method": MONDRIAN, "run": run} for run in runs
-    ]
+    mondrian: list[Key] = [{"work": "runs.learnt", "protocol": "2/3", "method": MONDRIAN, "run": run} for run in runs]
     return [
         *learning_keys((DIFFGEN, DIFFGEN_OURS), ("1",), few, runs),
         *learning_keys((DIFFMULTI, DIFFMULTI_OURS), ("1",), many, runs),

@@ -33,14 +33,14 @@ from sfumato.evaluate.fidelity import certainty_penalty, discernibility
 from sfumato.evaluate.learning import accuracy, cross_validated, held_out, majority_accuracy, teach
 from sfumato.evaluate.runs import Key, Outcome
 from sfumato.methods import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Method
-from sfumato.models.projection import Nonnegative
+from sfumato.models.model import Nonnegative
 from sfumato.papers.figures import Evidence, Found
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Schema
 from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table
-from sfumato.without_epsilon import TDS, Mondrian, SyntacticMethod
+from sfumato.without_epsilon import TDS, MethodWithoutEpsilon, Mondrian
 
 FIRST_SEED = 10_000
 MOST_CELLS = 2_000_000
@@ -51,7 +51,7 @@ MOST_CELLS = 2_000_000
 class Variant:
     """A method given the settings of a run, and how its counts become people."""
 
-    make: Callable[[Key], Method | SyntacticMethod]
+    make: Callable[[Key], Method | MethodWithoutEpsilon]
     how: Nonnegative = "projection"
 
 
@@ -142,7 +142,12 @@ def release_of(key: Key, table: Any, schema: Schema, out: Path | None = None) ->
 
 
 def published(
-    method: Method | SyntacticMethod, table: Any, schema: Schema, epsilon: str | None, run: int, out: Path | None = None
+    method: Method | MethodWithoutEpsilon,
+    table: Any,
+    schema: Schema,
+    epsilon: str | None,
+    run: int,
+    out: Path | None = None,
 ) -> Release:
     """Publish a table with the seed of a run."""
     return seeded_release(table, schema, method, epsilon, FIRST_SEED + run, out)
@@ -244,8 +249,8 @@ def generalized(key: Key) -> Outcome:
     rows = coded(table, schema)
     columns = [rows[name] for name in schema.predictors]
     return {
-        "discernibility": discernibility(release.partition, columns),
-        "NCP": certainty_penalty(release.partition, columns),
+        "discernibility": discernibility(release.regions, columns),
+        "NCP": certainty_penalty(release.regions, columns),
         "groups": release.groups,
         "seconds": seconds,
     }

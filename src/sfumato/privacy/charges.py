@@ -34,7 +34,7 @@ class Charges:
         """The most that any record has paid."""
         if self.tree is None or self.grains is None:
             return self.common
-        return self.common + int(self.grains[self.tree.leaves].max()) * GRAIN
+        return self.common + int(self.grains[self.tree.ends].max()) * GRAIN
 
     def after_everyone(self, spend: Fraction) -> Charges:
         """Charge a round that everyone is asked in."""
@@ -44,17 +44,17 @@ class Charges:
         """Charge a round in which some places of a tree pay so many grains."""
         known = self.grown_to(tally)
         assert known.grains is not None
-        assert tally.leaves_asked is not None
+        assert tally.ends_asked is not None
         grains = known.grains.copy()
-        grains[tally.leaves_asked[places]] += spends
+        grains[tally.ends_asked[places]] += spends
         return Charges(known.common, known.tree, grains)
 
     def rest(self, tally: Tally, epsilon: Fraction) -> Integers:
         """Give how many grains of epsilon the places of a tree have left."""
         known = self.grown_to(tally)
         assert known.grains is not None
-        assert tally.leaves_asked is not None
-        return np.asarray((epsilon - known.common) // GRAIN - known.grains[tally.leaves_asked])
+        assert tally.ends_asked is not None
+        return np.asarray((epsilon - known.common) // GRAIN - known.grains[tally.ends_asked])
 
     def grown_to(self, tally: Tally) -> Charges:
         """Let new nodes inherit from their parents; on a tree that does not refine the known one, all paid the most."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sfumato.arrays import Integers
-from sfumato.errors import PrivacyError
+from sfumato.errors import BLAME, PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.budget import NonPrivate
-from sfumato.privacy.tally import BLAME, CountEngine, Counts, Domain, Tally
+from sfumato.privacy.tally import CountEngine, Counts, Domain, Tally
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,50 +1,37 @@
-"""A noisy answer that carries its own noise level.
+"""What was measured: a question in public terms, and the noisy answer that carries its own noise level.
 
-It is the one type that leaves the trusted core for everyone: methods receive it, releases are made of it.
+These are the only types that leave the trusted core for everyone: methods receive measurements, drafts and releases are
+made of them. Whoever has the measurements can add up what they cost, without believing the manifest.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.geometry.halving import height, parts
+from sfumato.arrays import NONE, Codes, Floats, Integers
+from sfumato.errors import BLAME, PrivacyError
+from sfumato.geometry.grid import Grid
+from sfumato.geometry.regions import Regions
+from sfumato.geometry.tree import Tree
 
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """The noisy counts of all parts at one depth of an attribute's halving, in the whole table, with the same noise."""
-
-    depth: int
-    counts: NDArray[np.int64]
-    rate: Fraction
+LEAST_VARIANCE = 1e-100
+"""Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
 
 
-@dataclass(frozen=True, eq=False)
-class Margin:
-    """What was bought about the leaves of one attribute: levels of their halving, the coarsest first, the last one the
-    leaves themselves.
+def variance_of(rate: Fraction) -> float:
+    """Compute the variance of discrete Laplace noise: 2 q / (1 - q)^2 for q = exp(-rate).
+
+    >>> round(variance_of(Fraction(1)), 6)
+    1.841347
     """
-
-    leaves: int
-    levels: tuple[Groups, ...]
-
-    def __post_init__(self) -> None:
-        """Refuse levels that are not those of these leaves."""
-        depths = [groups.depth for groups in self.levels]
-        if depths != sorted({*depths, height(self.leaves)}) or depths[0] < 0 or depths[-1] > height(self.leaves):
-            raise ValueError("levels must become finer and end with the leaves")
-        if any(groups.counts.shape != (parts(self.leaves, groups.depth),) for groups in self.levels):
-            raise ValueError("a level must have a count for each of its parts")
-
-    @classmethod
-    def flat(cls, counts: NDArray[np.int64], rate: Fraction) -> Margin:
-        """Give a margin of which only the leaves were measured."""
-        return cls(len(counts), (Groups(height(len(counts)), counts, rate),))
+    return max(2 * math.exp(-rate) / math.expm1(-rate) ** 2, LEAST_VARIANCE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,19 +42,19 @@ class Noisy:
     no rate.
     """
 
-    counts: NDArray[np.int64]
-    """places x cells"""
+    counts: Integers
+    """places x classes, or places x 1"""
     rates: tuple[Fraction, ...]
-    rate_of: NDArray[np.int64]
+    rate_of: Integers
 
     @classmethod
-    def even(cls, counts: NDArray[np.int64], rate: Fraction) -> Noisy:
-        """Give counts that all have the same noise."""
+    def even(cls, counts: Integers, rate: Fraction) -> Noisy:
+        """Counts that all have the same noise."""
         return cls(counts, (rate,), np.zeros(len(counts), np.int64))
 
     @classmethod
-    def exact(cls, counts: NDArray[np.int64]) -> Noisy:
-        """Give counts that have no noise, and so no rate: what methods without epsilon publish."""
+    def exact(cls, counts: Integers) -> Noisy:
+        """Counts that have no noise, and so no rate: what methods without epsilon publish."""
         return cls(counts, (), np.zeros(len(counts), np.int64))
 
     @property
@@ -75,12 +62,8 @@ class Noisy:
         """Whether there is no noise."""
         return not self.rates
 
-    def groups(self, depth: int) -> Groups:
-        """Give the counts of the only place, whose cells are the parts of an attribute's leaves at a depth."""
-        return Groups(depth, self.counts[0], self.rates[0])
-
     @property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """The variance of the noise of each place's counts."""
         if self.is_exact:
             return np.zeros(len(self.counts))
@@ -88,21 +71,144 @@ class Noisy:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeCounts:
-    """Counts by class that were bought for some nodes of a tree on the way to its leaves."""
+class Question:
+    """Which cells were counted: the regions of a grid or of boxes, or some nodes of a tree; by class or not.
 
-    nodes: NDArray[np.int64]
+    A grid that is whole in all attributes but a few is a marginal of these. Nodes of one question are disjoint, so a
+    record lies in one place at most.
+    """
+
+    regions: Regions
+    nodes: Integers | None = None
+    """of a tree, those that were counted"""
+    classes: int = 1
+    """into how many classes each place was divided; 1 if by none"""
+
+    @property
+    def places(self) -> int:
+        """The number of places that were counted."""
+        return self.regions.regions if self.nodes is None else len(self.nodes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Places x classes."""
+        return self.places, self.classes
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes that tell places apart."""
+        return self.regions.split_attributes
+
+    def is_marginal(self) -> bool:
+        """Whether it counts everyone once, by parts of attributes whose leaves are in their own order."""
+        return isinstance(self.regions, Grid) and not self.regions.orders
+
+    def places_of(self, columns: Sequence[Codes]) -> Integers:
+        """Find the place that holds each coded row; NONE where a row lies in none."""
+        if self.nodes is None:
+            return self.regions.regions_of(columns)
+        tree = self.regions
+        assert isinstance(tree, Tree)
+        place_of = np.full(len(tree) + 1, NONE)
+        place_of[self.nodes] = np.arange(len(self.nodes))
+        standing = tree.locate(columns, len(columns[0]) if columns else 0)
+        found = place_of[standing]
+        while (standing != NONE).any():
+            standing = np.where(standing == NONE, NONE, tree.parents[standing])
+            found = np.where(found == NONE, place_of[standing], found)
+        return found
+
+    def plain(self, structure: Regions) -> dict[str, Any]:
+        """Write it for a file that has the structure: as the structure's own regions or nodes, or as other cuts."""
+        own = self.regions is structure or self.regions == structure
+        return {"of": "structure" if own else self.regions.plain(), "by_class": self.classes > 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A question, what it was called, and its noisy counts: places x classes."""
+
+    label: str
+    question: Question
     noisy: Noisy
 
+    def __post_init__(self) -> None:
+        """Refuse counts that are not those of the question."""
+        if self.noisy.counts.shape != self.question.shape or len(self.noisy.rate_of) != self.question.places:
+            raise ValueError("a measurement must have a count for every cell of its question")
 
-LEAST_VARIANCE = 1e-100
-"""Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
+    @property
+    def counts(self) -> Integers:
+        """The noisy counts: places x classes."""
+        return self.noisy.counts
 
 
-def variance_of(rate: Fraction) -> float:
-    """Give the variance of discrete Laplace noise: 2 q / (1 - q)^2 for q = exp(-rate).
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """What a method found: a structure, all that was measured, which model reads it, and how it got there."""
 
-    >>> round(variance_of(Fraction(1)), 6)
-    1.841347
+    structure: Regions
+    measurements: tuple[Measurement, ...]
+    model: str
+    """the name of the model that turns all of it into answers"""
+    steps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """for the holder who has just made it, exact: never written, and gone when a release is read"""
+
+    def __post_init__(self) -> None:
+        """See questions about earlier stages of a tree as questions about the tree, whose nodes keep their numbers."""
+        seen = tuple(replace(one, question=self._about_structure(one.question)) for one in self.measurements)
+        object.__setattr__(self, "measurements", seen)
+        labels = [one.label for one in self.measurements]
+        if len(set(labels)) < len(labels):
+            raise PrivacyError("measurements must have labels of their own", BLAME)
+
+    def _about_structure(self, question: Question) -> Question:
+        if question.regions is self.structure or isinstance(question.regions, Grid):
+            return question
+        tree, stage = self.structure, question.regions
+        if not (isinstance(tree, Tree) and isinstance(stage, Tree) and tree.refines(stage.stage)):
+            raise PrivacyError("what was measured must be marginals, or nodes of the tree that is published", BLAME)
+        return replace(question, regions=tree)
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether anything that was measured has no noise."""
+        return any(one.noisy.is_exact for one in self.measurements if one.question.places)
+
+    @property
+    def final(self) -> Measurement:
+        """What was measured last: of a structure of regions, their counts."""
+        return self.measurements[-1]
+
+    @property
+    def cells(self) -> int:
+        """How many counts there are in all."""
+        return sum(one.counts.size for one in self.measurements)
+
+
+def most_paid(draft: Draft) -> Fraction:
+    """Add up what the measurements have cost the record that was counted most, by the noise that they have.
+
+    A count with noise of rate r is worth r to everyone counted in it. A grid counts everyone once, so it is worth the
+    largest of its rates at most; the nodes of a tree are worth their rates to those on the path through them. Choices
+    leave no noise behind, so they are not in it.
     """
-    return max(2 * math.exp(-rate) / math.expm1(-rate) ** 2, LEAST_VARIANCE)
+    on_grids = [max(one.noisy.rates, default=Fraction(0)) for one in draft.measurements if one.question.nodes is None]
+    return sum(on_grids, Fraction(0)) + _most_on_a_path(draft)
+
+
+def _most_on_a_path(draft: Draft) -> Fraction:
+    on_nodes = [one for one in draft.measurements if one.question.nodes is not None]
+    tree = draft.structure
+    if not on_nodes or not isinstance(tree, Tree):
+        return Fraction(0)
+    unit = math.lcm(*(rate.denominator for one in on_nodes for rate in one.noisy.rates))
+    paid = np.zeros(len(tree), object)
+    for one in on_nodes:
+        wholes = np.array([int(rate * unit) for rate in one.noisy.rates] or [0], object)
+        paid[one.question.nodes] += wholes[one.noisy.rate_of]
+    order = np.argsort(tree.depths, kind="stable")
+    for nodes in np.split(order, np.searchsorted(tree.depths[order], np.arange(1, tree.depths.max() + 1)))[1:]:
+        paid[nodes] += paid[tree.parents[nodes]]
+    return Fraction(max(paid[tree.ends]), unit)

@@ -17,18 +17,18 @@ from typing import Protocol
 
 import numpy as np
 
-from sfumato.arrays import Integers, frozen
-from sfumato.errors import BudgetError, CountError, PrivacyError, guarded
-from sfumato.geometry.candidates import Ways
+from sfumato.arrays import Integers, frozen, read_only
+from sfumato.errors import BLAME, BudgetError, CountError, PrivacyError, guarded
+from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
 from sfumato.privacy.charges import Charges
 from sfumato.privacy.choices import Choices, score_choices
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import Measurement, Noisy, Question
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.scores import SCORES, Score, Selection, sides
-from sfumato.privacy.tally import BLAME, Cells, CountEngine, Counts, Domain, Tally
+from sfumato.privacy.tally import Cells, CountEngine, Counts, Domain, Tally
 
 Spend = Fraction | Integers
 """What a round costs: one epsilon for all that are asked, or so many grains for each place (or group) of a tree."""
@@ -69,7 +69,7 @@ class Payer(Protocol):
 
 
 class Meter:
-    """Answers questions at a price. It offers no way to learn how many rows there are, or anything else for free."""
+    """Answers questions at a price. It offers no entry to learn how many rows there are, or anything else for free."""
 
     def __init__(
         self,
@@ -78,14 +78,19 @@ class Meter:
         mechanisms: Mechanisms,
         domain: Domain,
         watch: Callable[[Debit], None] | None = None,
+        refuse_unreadable: Callable[[Question], None] | None = None,
     ) -> None:
-        """Stand between a method and an engine on a table of this domain; `watch` hears of each debit, for progress."""
+        """Stand between a method and an engine on a table of this domain; `watch` hears of each debit, for progress,
+        and `refuse_unreadable` refuses what the release's model could not read, before it is paid for.
+        """
         self._engine = engine
         self._payer = payer
         self._mechanisms = mechanisms
         self._domain = domain
         self._watch = watch
+        self._refuse_unreadable = refuse_unreadable
         self._debits: list[Debit] = []
+        self._measured: list[Measurement] = []
         self._charges = Charges()
         self._last: tuple[Tally, Counts] | None = None
         self._busy = Lock()
@@ -96,11 +101,16 @@ class Meter:
         return tuple(self._debits)
 
     @property
+    def measured(self) -> tuple[Measurement, ...]:
+        """What was answered with noise so far."""
+        return tuple(self._measured)
+
+    @property
     def left(self) -> Fraction:
         """What every record may still be charged: it depends on which questions were asked, never on the data."""
         return self._payer.epsilon - self._charges.most
 
-    def measure(self, cells: Cells, spend: Spend, label: str) -> Noisy:
+    def measure(self, cells: Cells, spend: Spend, label: str) -> Measurement:
         """Count disjoint cells with noise.
 
         One record is in at most one cell, so the counts of neighbouring tables differ by 1 in all: noise of rate
@@ -109,36 +119,40 @@ class Meter:
         if type(cells) is not Cells:
             raise PrivacyError("what is measured must be our own cells", BLAME)
         with self._alone():
-            tally = cells.tally
+            tally, question = cells.tally, cells.question
+            if self._refuse_unreadable:
+                self._refuse_unreadable(question)
             price = self._price(tally, np.arange(tally.places), spend, label)
             mechanism = f"discrete Laplace{price.in_words}"
             self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(1), math.prod(cells.shape)))
-            return guarded(lambda: self._noisy(cells, price), _unanswered)
+            found = Measurement(label, question, guarded(lambda: self._noisy(cells, price), _unanswered))
+            self._measured.append(found)
+            return found
 
-    def measure_with_rest(self, cells: Cells, label: str) -> Noisy:
-        """Count disjoint cells of a tree, each leaf at the price of all that its records have left."""
+    def measure_with_rest(self, cells: Cells, label: str) -> Measurement:
+        """Count disjoint cells of a tree, each end at the price of all that its records have left."""
         return self.measure(cells, self.rest(cells.tally), label)
 
     def rest(self, tally: Tally) -> Integers:
         """Give how many grains the places of a tree have left."""
         return self._charges.rest(tally, self._payer.epsilon)
 
-    def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Ways:
+    def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Candidates:
         """Choose one candidate per group; nothing else leaves.
 
         The proof is in `selection.permute_and_flip`.
         """
         if type(score) not in SCORES.values() or selection not in CHOOSERS:
             raise PrivacyError("a choice must be by one of our scores and mechanisms", BLAME)
-        if type(choices) is not Choices or type(choices.ways) is not Ways:
-            raise PrivacyError("what is chosen from must be our own choices and ways", BLAME)
+        if type(choices) is not Choices or type(choices.candidates) is not Candidates:
+            raise PrivacyError("what is chosen from must be our own choices and candidates", BLAME)
         if not score.fits(choices.tally.places, choices.tally.classes):
             raise PrivacyError("a score must fit the places and classes of the tally", BLAME)
         with self._alone():
             price = self._price(choices.tally, choices.places, spend, label)
             sensitivity = score.sensitivity(choices.tally.classes)
             mechanism = f"{selection} ({score.name}){price.in_words}"
-            self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.candidates))
+            self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.number))
             rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
             return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
 
@@ -149,7 +163,7 @@ class Meter:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Refuse a round while another is under way, in another thread or inside it.
+        """Refuse a round while another is under entry, in another thread or inside it.
 
         Both would be priced by what was paid before either, and draw from one stream.
         """
@@ -205,10 +219,12 @@ class Meter:
     def _noisy(self, cells: Cells, price: Price) -> Noisy:
         """Read what was paid for, with noise."""
         rates, rate_of = price.rates
-        counts = cells.read(self._look(cells.tally))
-        return Noisy(self._mechanisms.add_noise(counts, rates, rate_of), rates, rate_of)
+        noisy = read_only(self._mechanisms.add_noise(cells.read(self._look(cells.tally)), rates, rate_of))
+        if cells.question.places == len(noisy):
+            return Noisy(noisy, rates, rate_of)
+        return Noisy.even(noisy.reshape(-1, 1), *rates)
 
-    def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Ways:
+    def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Candidates:
         """Choose what was paid for, by true scores."""
         scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
         return choices.chosen(self._mechanisms.choose(selection, scored, rate))

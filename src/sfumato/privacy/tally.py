@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import NONE, Integers, frozen, integers, read_only
-from sfumato.errors import PrivacyError
+from sfumato.errors import BLAME, PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Partition, Tree
-
-BLAME = "Report this: it is a mistake of the method."
+from sfumato.privacy.measurements import Question
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Tally:
 
     @staticmethod
     def _are_leaves(nodes: Integers, tree: Tree) -> bool:
-        return nodes.ndim == 1 and bool((np.diff(nodes) > 0).all() and np.isin(nodes, tree.leaves).all())
+        return nodes.ndim == 1 and bool((np.diff(nodes) > 0).all() and np.isin(nodes, tree.ends).all())
 
     @property
     def domain(self) -> Domain:
@@ -71,19 +70,19 @@ class Tally:
         return self.partition.regions if self.nodes is None else len(self.nodes)
 
     @cached_property
-    def leaves_asked(self) -> Integers | None:
+    def ends_asked(self) -> Integers | None:
         """The nodes of a tree that are the places; None for a grid, whose regions are its places."""
         if isinstance(self.partition, Tree):
-            return self.partition.leaves if self.nodes is None else self.nodes
+            return self.partition.ends if self.nodes is None else self.nodes
         return None
 
     @cached_property
     def place_of_node(self) -> NDArray[np.int32]:
         """The place that each node of a tree is; NONE for those not asked for."""
         assert isinstance(self.partition, Tree)
-        assert self.leaves_asked is not None
+        assert self.ends_asked is not None
         places = np.full(len(self.partition), NONE, np.int32)
-        places[self.leaves_asked] = np.arange(self.places)
+        places[self.ends_asked] = np.arange(self.places)
         return read_only(places)
 
     def leaves(self, attribute: int) -> int:
@@ -215,6 +214,17 @@ class Cells:
         if isinstance(self.by, int):
             return self.tally.places, self.tally.leaves(self.by)
         return self.tally.places, self.tally.classes if self.by == "class" else 1
+
+    @cached_property
+    def question(self) -> Question:
+        """The cells as a release tells them; margins are of the whole table."""
+        tally, classes = self.tally, self.tally.classes if self.by == "class" else 1
+        if not isinstance(self.by, int):
+            return Question(tally.partition, tally.ends_asked, classes)
+        if tally.partition.regions != 1:
+            raise PrivacyError("a margin must be of the whole table", BLAME)
+        borders = np.arange(tally.leaves(self.by) + 1) if self.borders is None else self.borders
+        return Question(Grid.marginal(tally.partition.shape, {self.by: borders.tolist()}))
 
     def read(self, counts: Counts) -> Integers:
         """Take the cells from an engine's answer, zeros present."""

@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.exact import read_fraction, read_whole
-from sfumato.geometry.boxes import Boxes, Regions
+from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.regions import Regions
 
 NOT_DIFFERENTIAL = "It is NOT differentially private: its counts are exact, and no epsilon bounds what they tell."
 
@@ -66,6 +67,18 @@ class Promise(Protocol):
     def adversary(self) -> str:
         """Whom it holds against, and whom it does not."""
 
+    @property
+    def headline(self) -> str:
+        """The promise in a few letters."""
+
+    @property
+    def terms(self) -> Sequence[tuple[str, str]]:
+        """Its numbers, and what they mean."""
+
+    @property
+    def knowledge(self) -> Knowledge | None:
+        """The statistics that it takes for known."""
+
     def plain(self) -> dict[str, Any]:
         """Give it as plain values."""
 
@@ -74,6 +87,11 @@ class Promise(Protocol):
 
     def kept(self, regions: Regions, counts: NDArray[np.int64]) -> bool:
         """Tell whether it holds of all groups: the regions, and their counts by class."""
+
+    def kept_by_records(self, sizes: NDArray[np.int64], values: NDArray[np.int64]) -> bool:
+        """Tell whether it holds of records that show the same values of the quasi-identifiers: how many there are in
+        each group, and how many different sensitive values they have.
+        """
 
 
 @dataclass(frozen=True)
@@ -114,6 +132,23 @@ class KAnonymity:
             f"the records, so that someone may have the value next to one{open_end}."
         )
 
+    @property
+    def headline(self) -> str:
+        """Say k, and l."""
+        return f"k = {self.k:,}" + (f", l = {self.diversity}" if self.diversity > 1 else "")
+
+    @property
+    def terms(self) -> Sequence[tuple[str, str]]:
+        """Say k, over what, and l."""
+        terms = [("k, records in the smallest group", f"{self.k:,}"), ("quasi-identifiers", ", ".join(self.quasi))]
+        diverse = [(f"l, different values of {self.sensitive}", f"{self.diversity:,}")]
+        return terms + (diverse if self.diversity > 1 else [])
+
+    @property
+    def knowledge(self) -> Knowledge | None:
+        """None: it speaks of groups alone."""
+        return None
+
     def holds(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell of which groups it holds; classes are the last axis.
 
@@ -142,9 +177,14 @@ class KAnonymity:
 
     def kept(self, regions: Regions, counts: NDArray[np.int64]) -> bool:
         """Tell whether it holds of every group; where nobody is, there is nothing to protect."""
-        if isinstance(regions, Boxes) or counts.ndim != 2 or len(counts) != regions.regions:
+        if not regions.disjoint or counts.ndim != 2 or len(counts) != regions.regions:
             return False
         return bool((counts >= 0).all() and (self.holds(counts) | (counts.sum(axis=-1) == 0)).all())
+
+    def kept_by_records(self, sizes: Integers, values: Integers) -> bool:
+        """Tell whether every group of equal records has k of them, and l sensitive values."""
+        large = bool((sizes >= self.k).all())
+        return large and (self.sensitive is None or bool((values >= self.diversity).all()))
 
     def plain(self) -> dict[str, Any]:
         """Give it as plain values; without a diversity none is mentioned."""
@@ -412,6 +452,16 @@ class ConfidenceCap:
             f"may agree on {self.sensitive}, up to the sampling rate."
         )
 
+    @property
+    def headline(self) -> str:
+        """Say what it is."""
+        return "capped confidence"
+
+    @property
+    def terms(self) -> Sequence[tuple[str, str]]:
+        """Say nothing more: the statistics are told apart."""
+        return ()
+
     def claims(self, boxes: Boxes, counts: Integers) -> Claims:
         """Work out both confidences from the groups and their counts by sensitive value."""
         if self.knowledge is None:
@@ -431,12 +481,18 @@ class ConfidenceCap:
 
     def kept(self, regions: Regions, counts: Integers) -> bool:
         """Tell whether it holds of every record."""
-        if not isinstance(regions, Boxes) or self.knowledge is None or self.knowledge.shape != regions.shape:
+        if not isinstance(regions, Boxes) or regions.sampling != self.sampling:
+            return False
+        if self.knowledge is None or self.knowledge.shape != regions.shape:
             return False
         if (counts < 0).any() or counts.shape != (regions.regions, len(self.knowledge.sensitive)):
             return False
         claims = self.claims(regions, counts)
         return bool((claims.observed <= claims.expected + ROUNDING).all())
+
+    def kept_by_records(self, sizes: Integers, values: Integers) -> bool:  # noqa: ARG002
+        """Hold: what records show is less than what the groups' ranges and counts were checked for."""
+        return True
 
     def plain(self) -> dict[str, Any]:
         """Give it as plain values; statistics that were not looked at yet are left out."""

@@ -1,4 +1,4 @@
-"""Cells as rows that people can read: generalized values, class, counts.
+"""Records that people can read: generalized values with counts, or synthetic people with values of the original kind.
 
 Made in batches of dictionary codes, so that millions of cells pass through without being held, and given in the
 frame library that the analyst uses.
@@ -11,7 +11,7 @@ inside the leaf. All of it is post-processing of what was paid for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Literal, get_args
 
@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Integers
 from sfumato.errors import ReleaseError
-from sfumato.models.margins import Spread
-from sfumato.models.regions import Sides
+from sfumato.models.model import Groups
 from sfumato.schema.attributes import Categorical, Numeric
 from sfumato.schema.schema import Schema
 
@@ -39,20 +38,16 @@ def count_names(schema: Schema) -> tuple[str, str]:
     return f"noisy_count{tail}", f"count{tail}"
 
 
-def record_batches(
-    schema: Schema, sides: Sequence[Sides], shown: NDArray[Any], people: NDArray[np.int64]
-) -> Iterator[pa.RecordBatch]:
-    """Give all cells as rows, regions in their order and classes inside: both counts are regions x classes."""
-    labels = [
-        pa.array([side.label(column, lo, hi) for lo, hi in side.ranges.tolist()])
-        for column, side in zip(schema.predictors.values(), sides, strict=True)
-    ]
-    classes = len(schema.classes)
+def record_batches(schema: Schema, groups: Groups) -> Iterator[pa.RecordBatch]:
+    """Make a row of every group and class, groups in their order and classes inside."""
+    columns_and_sides = zip(schema.predictors.values(), groups.sides, strict=True)
+    labels = [pa.array(side.names(column), pa.string()) for column, side in columns_and_sides]
+    classes, shown, people = len(schema.classes), groups.shown, groups.people
     for start in range(0, len(people), CHUNK):
         regions = np.arange(start, min(start + CHUNK, len(people)))
         columns = {
             name: _named(np.repeat(side.number(regions), classes), names)
-            for name, side, names in zip(schema.predictors, sides, labels, strict=True)
+            for name, side, names in zip(schema.predictors, groups.sides, labels, strict=True)
         }
         if schema.target is not None:
             columns[schema.target] = _named(np.tile(np.arange(classes), len(regions)), pa.array(schema.classes))
@@ -74,30 +69,6 @@ def as_frame(table: pa.Table, frame: Frame) -> Any:
         return nw.from_arrow(table, backend=frame).to_native()
     except ImportError:
         raise ReleaseError(f"frame ({frame}) must be installed", f"Run: pip install {frame}") from None
-
-
-def draw_cells(weights: NDArray[np.integer | np.floating], size: int, rng: np.random.Generator) -> Integers:
-    """Draw indices of cells in proportion to non-negative weights, or evenly when all are 0.
-
-    With one random start and even steps through the running sum, a cell of which x are expected is drawn x times,
-    rounded up or down: no chance is added to what the noise did, and neighbours together are as near to their sum.
-    The order is shuffled, so that any part of the sample is a sample.
-
-    >>> np.bincount(draw_cells(np.array([3, 0, 1]), 8, np.random.default_rng())).tolist()
-    [6, 0, 2]
-    """
-    given = weights.ravel().astype(np.float64)
-    running = np.cumsum(given if given.any() else np.ones_like(given))
-    at = (np.arange(size) + rng.random()) * (running[-1] / max(size, 1))
-    cells = np.searchsorted(running, at, side="right").astype(np.int64)
-    return np.asarray(rng.permutation(np.minimum(cells, np.searchsorted(running, running[-1]))))
-
-
-def draw_leaves(
-    sides: Sequence[Sides], spreads: Sequence[Spread], regions: Integers, rng: np.random.Generator
-) -> list[Integers]:
-    """Draw one record inside each given region, as the leaf codes of its attributes."""
-    return [side.order[spread.draw(side.of(regions), rng)] for side, spread in zip(sides, spreads, strict=True)]
 
 
 def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Generator) -> pa.Array:

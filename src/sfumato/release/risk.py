@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from sfumato.arrays import Codes, Integers
 from sfumato.errors import QueryError, ReleaseError
 from sfumato.geometry.boxes import Boxes
-from sfumato.models.regions import regions_of
 from sfumato.release.promises import Claims, ConfidenceCap
 from sfumato.release.release import Release
 from sfumato.schema.conditions import read_condition
@@ -60,12 +59,12 @@ class PersonClaims:
 
 def capped_claims(release: Release) -> tuple[ConfidenceCap, Boxes, Claims]:
     """Give both confidences of everything that is published, or refuse a release that caps none."""
-    promise, boxes = release.manifest.promise, release.partition
+    promise, boxes = release.manifest.promise, release.draft.structure
     if not isinstance(promise, ConfidenceCap) or not isinstance(boxes, Boxes):
         raise ReleaseError(
             "the release must cap confidence, and promises something else", "See sfumato risk for other releases."
         )
-    return promise, boxes, promise.claims(boxes, release.counts.counts)
+    return promise, boxes, promise.claims(boxes, release.draft.final.counts)
 
 
 def claims_about(release: Release, record: str) -> PersonClaims:
@@ -73,7 +72,7 @@ def claims_about(release: Release, record: str) -> PersonClaims:
     promise, boxes, claims = capped_claims(release)
     known = _leaves(release, record, promise)
     possible = boxes.touching(known)
-    counts = np.where(possible[:, None], release.counts.counts, 0)
+    counts = np.where(possible[:, None], release.draft.final.counts, 0)
     total = int(counts.sum())
     assert promise.knowledge is not None
     public = promise.knowledge.about(known)
@@ -188,7 +187,7 @@ def group_risk(release: Release, population: Mapping[str, Codes] | int | None = 
     """
     if release.manifest.promise is None:
         raise ReleaseError("the release must have exact counts", "An epsilon has no groups to hide in.")
-    counts = release.counts.counts
+    counts = release.draft.final.counts
     held = np.flatnonzero(counts.any(axis=1))
     sizes = counts[held].sum(axis=1)
     largest = counts[held].max(axis=1)
@@ -210,8 +209,9 @@ def _in_population(
     if isinstance(population, int):
         people = np.asarray(sizes * population // sizes.sum())
     else:
-        regions = regions_of(release.partition, [population[name] for name in release.schema.predictors])
-        people = np.asarray(np.bincount(regions, minlength=release.partition.regions)[held])
+        structure = release.draft.structure
+        regions = structure.regions_of([population[name] for name in release.schema.predictors])
+        people = np.asarray(np.bincount(regions, minlength=structure.regions)[held])
     if (people < sizes).any():
         raise ReleaseError(
             "the population must hold the people of the release", "Give a larger one, or the one that they come from."

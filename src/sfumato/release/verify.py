@@ -18,7 +18,6 @@ signature, and only the holder's ledger knows what was published.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,12 +31,10 @@ import pyarrow.compute as pc
 
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import read_fraction
-from sfumato.geometry.tree import Tree
 from sfumato.privacy.ledger import Ledger, Publication
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import most_paid
 from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, read_columns, read_text
 from sfumato.release.manifest import AGAIN, Manifest
-from sfumato.release.promises import KAnonymity
 from sfumato.release.records import count_names
 from sfumato.release.release import Release
 from sfumato.storage import sha256
@@ -54,7 +51,7 @@ def refuse_other_records(place: Path, release: Release) -> None:
     table = read_columns(place / RECORDS_FILE, first.schema.names)
     if table.schema.names != first.schema.names:
         raise ReleaseError(OTHER, AGAIN)
-    slack, at = 0 if release.counts.is_exact else ROUNDING, 0
+    slack, at = 0 if release.is_exact else ROUNDING, 0
     people = [0, 0]
     for batch in _joined(first, batches):
         own = table.slice(at, batch.num_rows)
@@ -86,54 +83,19 @@ def _same(shown: pa.ChunkedArray, made: pa.Array, slack: int) -> bool:
 def refuse_small_groups(place: Path, release: Release) -> None:
     """Refuse records that break the promise, by the generalized values that they show."""
     promise = release.manifest.promise
-    if promise is None or not promise.kept(release.partition, release.counts.counts):
+    if promise is None or not promise.kept(release.draft.structure, release.draft.final.counts):
         raise ReleaseError("the published groups must be as promised, and are not", AGAIN)
-    if isinstance(promise, KAnonymity):
-        count = count_names(release.schema)[1]
-        sensitive = [promise.sensitive] if promise.sensitive is not None else []
-        table = read_columns(place / RECORDS_FILE, [*promise.quasi, *sensitive, count])
-        groups = _plain_text(table).group_by(list(promise.quasi)).aggregate([(count, "sum"), (count, "count")])
-        small = pc.min(groups[f"{count}_sum"]).as_py() < promise.k
-        if small or (sensitive and pc.min(groups[f"{count}_count"]).as_py() < promise.diversity):
-            raise ReleaseError("the published records must be as promised, and are not", AGAIN)
+    count = count_names(release.schema)[1]
+    sensitive = [promise.sensitive] if promise.sensitive is not None else []
+    table = read_columns(place / RECORDS_FILE, [*promise.quasi, *sensitive, count])
+    groups = _plain_text(table).group_by(list(promise.quasi)).aggregate([(count, "sum"), (count, "count")])
+    if not promise.kept_by_records(groups[f"{count}_sum"].to_numpy(), groups[f"{count}_count"].to_numpy()):
+        raise ReleaseError("the published records must be as promised, and are not", AGAIN)
 
 
 def _plain_text(table: pa.Table) -> pa.Table:
     fields = [pa.field(one.name, pa.string() if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
     return table.cast(pa.schema(fields))
-
-
-def most_paid(release: Release) -> Fraction:
-    """Give what the counts of a release have cost the record that was counted most, by the noise that they have.
-
-    A count with noise of rate r is worth r to everyone counted in it: the margins and the histogram count everyone,
-    the nodes of a tree those on the path through them. Choices leave no noise behind, so they are not in it.
-    """
-    rates = [groups.rate for margin in release.margins.values() for groups in margin.levels]
-    rates += [] if release.histogram is None else list(release.histogram.rates)
-    return sum(rates, Fraction(0)) + _most_on_a_path(release)
-
-
-def _most_on_a_path(release: Release) -> Fraction:
-    tree = release.partition
-    if not isinstance(tree, Tree):
-        return max(release.counts.rates)
-    bought = [(tree.leaves, release.counts), *((one.nodes, one.noisy) for one in release.earlier)]
-    unit = math.lcm(*(rate.denominator for _, noisy in bought for rate in noisy.rates))
-    paid = np.zeros(len(tree), object)
-    for nodes, noisy in bought:
-        paid[nodes] += _wholes(noisy, unit)
-    order = np.argsort(tree.depths, kind="stable")
-    for nodes in np.split(order, np.searchsorted(tree.depths[order], np.arange(1, tree.depths.max() + 1)))[1:]:
-        paid[nodes] += paid[tree.parents[nodes]]
-    return Fraction(max(paid[tree.leaves]), unit)
-
-
-def _wholes(noisy: Noisy, unit: int) -> Any:
-    """Give each place's rate as a whole number of 1 / unit."""
-    if not noisy.rates:
-        return 0
-    return np.array([int(rate * unit) for rate in noisy.rates], object)[noisy.rate_of]
 
 
 KNOWN = {"published", "open", "settled by hand"}
@@ -322,7 +284,7 @@ def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
 
     def load() -> str:
         opened.append(Release.load(place))
-        return "schema, regions, counts and margins fit together"
+        return "schema, structure and measurements fit together"
 
     yield _checked("contents", load)
     for release in opened:
@@ -344,7 +306,7 @@ def _kept(place: Path, release: Release) -> str:
     if manifest.promise is not None:
         refuse_small_groups(place, release)
         return f"every published group keeps the promised {manifest.promise.model}{seeded}"
-    paid = most_paid(release)
+    paid = most_paid(release.draft)
     if paid > manifest.epsilon:
         raise ReleaseError(
             f"what the counts cost by their noise ({paid}) must be at most the claimed epsilon, {manifest.epsilon}",

@@ -17,7 +17,7 @@ same.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +25,8 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import QueryError
-from sfumato.geometry.grid import Grid
-from sfumato.geometry.halving import borders
-from sfumato.geometry.tree import Tree
 from sfumato.models.model import Z95, Answers
-from sfumato.models.questions import Condition
-from sfumato.privacy.measurements import Margin, variance_of
+from sfumato.release.queries import Condition
 from sfumato.release.release import Release
 from sfumato.report.html import shortened
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
@@ -182,34 +178,26 @@ def compact(number: str) -> str:
     return f"{value:,.0f}" if value.is_integer() else f"{value:.4g}"
 
 
-def margin_of(release: Release, name: str) -> Margin | None:
-    """Give the margin by which an attribute's people are spread inside regions, if one was bought."""
-    names = list(release.schema.predictors)
-    return release.margins.get(names.index(name)) if name in names else None
+def has_margin(release: Release, bins: Bins) -> bool:
+    """Tell whether an attribute's people are spread inside regions by a margin."""
+    return _margin_variances(release, bins) is not None
 
 
 def half_widths(release: Release, bins: Bins, answers: Answers) -> Floats:
     """Give half the 95 % interval of every part."""
-    margin = margin_of(release, bins.name)
+    margin = _margin_variances(release, bins)
     if margin is None:
         return np.asarray(Z95 * answers.stddevs)
     resting = np.minimum(np.abs(answers.assumed) / np.maximum(np.abs(answers.values), 1.0), 1.0)
     resting = np.where((answers.assumed != 0) & (np.abs(answers.values) < 1), 1.0, resting)
-    return np.asarray(Z95 * np.sqrt(answers.stddevs**2 + resting**2 * _variances(margin, bins)))
+    return np.asarray(Z95 * np.sqrt(answers.stddevs**2 + resting**2 * margin))
 
 
-def _variances(margin: Margin, bins: Bins) -> Floats:
-    """Give for every part the least variance that its leaves have together, or groups inside it and other leaves."""
-    leaf = variance_of(margin.levels[-1].rate)
-    begins, ends = bins.borders[:-1], bins.borders[1:]
-    best = (ends - begins) * leaf
-    for level in margin.levels[:-1]:
-        marks = np.asarray(borders(margin.leaves, level.depth))
-        first, last = np.searchsorted(marks, begins, side="left"), np.searchsorted(marks, ends, side="right") - 1
-        groups = np.maximum(last - first, 0)
-        inside = marks[first + groups] - marks[first]
-        best = np.minimum(best, groups * variance_of(level.rate) + (ends - begins - inside) * leaf)
-    return np.asarray(best, np.float64)
+def _margin_variances(release: Release, bins: Bins) -> Floats | None:
+    names = list(release.schema.predictors)
+    if bins.name not in names:
+        return None
+    return release.model.margin_variances(names.index(bins.name), bins.borders)
 
 
 Leaves = Mapping[str, Integers]
@@ -217,8 +205,6 @@ Leaves = Mapping[str, Integers]
 
 MOST_RESTRICTED = 3
 MOST_LISTED = 5
-SHALLOW = 4
-"""Half of the nodes of a tree that are asked for have so many cuts at most on the way."""
 WORDS = ("and", "between", "in")
 
 
@@ -251,13 +237,15 @@ def questions_to(release: Release, count: int, seed: int) -> list[Asked]:
     schema = release.schema
     if not any(column.leaves > 1 for column in schema.predictors.values()):
         return []
-    own = _at_borders(release)
-    return [
-        Asked(own(rng), True, schema)
-        if own is not None and number % 2 == 0
-        else Asked(_anywhere(schema, rng), False, schema)
-        for number in range(count)
-    ]
+    return [_question(release, rng, number % 2 == 0) for number in range(count)]
+
+
+def _question(release: Release, rng: np.random.Generator, own: bool) -> Asked:
+    names = list(release.schema.predictors)
+    found = release.model.own_query(rng) if own else None
+    if found is None:
+        return Asked(_anywhere(release.schema, rng), False, release.schema)
+    return Asked({names[at]: leaves for at, leaves in found.items()}, True, release.schema)
 
 
 def _anywhere(schema: Schema, rng: np.random.Generator) -> Leaves:
@@ -281,40 +269,6 @@ def _range(column: Categorical | Numeric, rng: np.random.Generator) -> Integers:
             pick = int(rng.integers(len(borders) - 1))
             lo, hi = borders[pick], borders[pick + 1]
     return np.arange(lo, hi)
-
-
-def _at_borders(release: Release) -> Callable[[np.random.Generator], Leaves] | None:
-    """Give what draws unions of whole regions: parts of a grid's attributes, or nodes of a tree; boxes have none."""
-    partition, names = release.partition, list(release.schema.predictors)
-    if not partition.split_attributes or not isinstance(partition, Grid | Tree):
-        return None
-    if isinstance(partition, Tree):
-        tree, shallow = partition, np.flatnonzero(partition.depths <= SHALLOW)[1:]
-
-        def node(rng: np.random.Generator) -> Leaves:
-            which = int(rng.choice(shallow)) if rng.random() < 0.5 else int(rng.integers(1, len(tree)))
-            box = tree.boxes_of(np.array([which]))[0].tolist()
-            whole = [[0, leaves] for leaves in tree.shape]
-            return {names[at]: np.arange(*box[at]) for at in range(len(names)) if box[at] != whole[at]}
-
-        return node
-    grid = partition
-
-    def parts(rng: np.random.Generator) -> Leaves:
-        chosen = _some([names[at] for at in grid.split_attributes], rng)
-        return {name: _run(grid, names.index(name), rng) for name in chosen}
-
-    return parts
-
-
-def _run(grid: Grid, attribute: int, rng: np.random.Generator) -> Integers:
-    """Give the leaves of one part, or of parts side by side where there are many and the leaves are in their order."""
-    cut, parts = grid.cuts[attribute], grid.parts[attribute]
-    first = int(rng.integers(parts))
-    last = first + 1
-    if not grid.orders and parts > 2:
-        last = int(rng.integers(first + 1, parts + (first > 0)))
-    return np.sort(grid.order_of(attribute)[cut[first] : cut[last]])
 
 
 def said_of(schema: Schema, name: str, leaves: Integers) -> str | None:

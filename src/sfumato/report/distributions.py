@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Floats
 from sfumato.models.model import Z95, Answers, Estimate
-from sfumato.models.questions import Condition
 from sfumato.pictures.distributions import Cells, Counts, draw_bars, draw_heat_map, draw_steps
 from sfumato.pictures.inline import Marks, draw_half_widths
+from sfumato.release.queries import Condition
 from sfumato.release.release import Release
 from sfumato.report.asking import (
     LEAST_RESTING,
@@ -26,7 +26,7 @@ from sfumato.report.asking import (
     Bins,
     every_bins,
     half_widths,
-    margin_of,
+    has_margin,
     mostly_spread,
     questions_to,
     resting,
@@ -171,7 +171,7 @@ def distributions_section(release: Release, truth: Codes | None = None) -> Html:
     everyone = release.count()
     more = f" Of {len(every)} attributes the first {len(shown)} are shown." if len(every) > len(shown) else ""
     line = f" The thin line on a bar is the 95 % interval for the {everyone.cause}." if everyone.stddev else ""
-    about = "" if release.counts.is_exact and release.manifest.sampling == 1 else "about "
+    about = "" if release.is_exact and release.manifest.sampling == 1 else "about "
     words = [
         paragraph(f"The release holds {about}{everyone.value:,.0f} people. Bars are what it says itself.{line}{more}"),
         ""
@@ -191,7 +191,7 @@ def _one_ways(release: Release, every: Sequence[Bins], truth: Codes | None) -> l
 def _one_way(release: Release, bins: Bins, answers: Answers, truth: Codes | None) -> Html:
     halves = half_widths(release, bins, answers)
     known = None if truth is None else np.bincount(bins.of(truth[bins.name]), minlength=len(bins)).astype(np.float64)
-    supposed = mostly_spread(answers) if margin_of(release, bins.name) is None else None
+    supposed = mostly_spread(answers) if not has_margin(release, bins) else None
     counts = Counts(bins.labels, answers.values, answers.values - halves, answers.values + halves, known, supposed)
     name = shortened(bins.name, 40)
     label = f"People by {name}: " + "; ".join(
@@ -216,7 +216,7 @@ def _one_way_caption(release: Release, bins: Bins, answers: Answers) -> str:
     """Say what a bar and its interval rest on."""
     if resting(answers) < LEAST_RESTING:
         return "Told apart by the regions."
-    if margin_of(release, bins.name) is not None:
+    if has_margin(release, bins):
         return "Spread inside regions by its own margin, whose noise is in the interval."
     return f"{rests(answers)} No interval covers that. Hatched: more than half of a bar."
 

@@ -13,10 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.geometry.boxes import Boxes
 from sfumato.pictures.inline import Purchase, draw_ledger
 from sfumato.release.manifest import NEIGHBOURS, WARNING, Manifest
-from sfumato.release.promises import ConfidenceCap, KAnonymity
+from sfumato.release.promises import Knowledge
 from sfumato.release.records import count_names
 from sfumato.release.release import Release
 from sfumato.release.risk import group_risk, nearest_claim, odds_of
@@ -140,7 +139,7 @@ def loading_section(release: Release, folder: str) -> Html:
     noisy, count = count_names(release.schema)
     told = (
         f"{count} is the exact number of records of a group{_drawn(release)}."
-        if release.counts.is_exact
+        if release.is_exact
         else f"{noisy} is the estimate with its noise, which may be negative; {count} is a whole number of people that "
         "is not, and sums to the noisy total."
     )
@@ -190,7 +189,7 @@ def snippets(release: Release, folder: str) -> dict[str, str]:
 def grouping_of(release: Release) -> str:
     """Choose the attribute of the examples: the first that the regions tell apart, or the class, or any."""
     names: Sequence[str] = list(release.schema.predictors)
-    told_apart = [names[at] for at in release.partition.split_attributes]
+    told_apart = [names[at] for at in release.describe().told_apart]
     return next(iter([*told_apart, *filter(None, [release.schema.target]), *names]), count_names(release.schema)[1])
 
 
@@ -222,9 +221,7 @@ def headline(release: Release) -> Html:
     promise = release.manifest.promise
     if promise is None:
         return joined(["ε = ", _number(release.manifest.epsilon)])
-    if isinstance(promise, KAnonymity):
-        return joined([f"k = {promise.k:,}", f", l = {promise.diversity}" if promise.diversity > 1 else ""])
-    return joined(["capped confidence"])
+    return joined([promise.headline])
 
 
 def _sentence(text: str) -> str:
@@ -281,17 +278,12 @@ def _other_words(release: Release) -> Html:
         tag("h3", "Against whom"),
         paragraph(promise.adversary),
     ]
-    if isinstance(promise, KAnonymity):
-        terms = [
-            ("k, records in the smallest group", f"{promise.k:,}"),
-            ("quasi-identifiers", ", ".join(promise.quasi)),
-        ]
-        if promise.diversity > 1:
-            terms.append((f"l, different values of {shortened(promise.sensitive, 30)}", f"{promise.diversity:,}"))
-        words.append(table(("term", "value"), [(one, Html(tag("span", two))) for one, two in terms]))
-    if isinstance(promise, ConfidenceCap):
-        words.append(_statistics(release, promise))
-    if release.counts.counts.any():
+    if promise.terms:
+        rows = [(shortened(one, 60), Html(tag("span", two))) for one, two in promise.terms]
+        words.append(table(("term", "value"), rows))
+    if promise.knowledge is not None:
+        words.append(_statistics(release, promise.knowledge))
+    if release.draft.final.counts.any():
         words.append(_risks(release))
     return joined(words)
 
@@ -313,7 +305,7 @@ def _risks(release: Release) -> Html:
         table(("at worst", "chance"), rows, (1,)),
         details("Sizes of groups", table(("records in a group", "groups", "records"), sizes, (1, 2))),
     ]
-    if isinstance(release.partition, Boxes):
+    if not release.disjoint:
         claim = nearest_claim(release)
         words.append(
             paragraph(
@@ -325,10 +317,8 @@ def _risks(release: Release) -> Html:
     return joined(words)
 
 
-def _statistics(release: Release, promise: ConfidenceCap) -> Html:
+def _statistics(release: Release, knowledge: Knowledge) -> Html:
     """Say which statistics the cap takes for public, and what they say of the sensitive values."""
-    knowledge = promise.knowledge
-    assert knowledge is not None
     order = np.argsort(-knowledge.sensitive, kind="stable")[:MOST_STATISTICS]
     rows = [(release.schema.classes[at], _percent(float(knowledge.sensitive[at]))) for at in order.tolist()]
     source = (
@@ -338,16 +328,17 @@ def _statistics(release: Release, promise: ConfidenceCap) -> Html:
     )
     rules = f", with {len(knowledge.rules):,} rules" if knowledge.rules else ""
     more = f", the {len(rows)} most frequent" if len(knowledge.sensitive) > len(rows) else ""
+    quasi = ", ".join(map(shortened, release.schema.predictors))
     return joined(
         [
             tag("h3", "Which statistics are public"),
             paragraph(
-                f"{source}{rules}: one distribution for each of {', '.join(map(shortened, promise.quasi))}, and that "
-                f"of {shortened(promise.sensitive)}. All of them are in manifest.json, so that everyone can check the "
-                f"cap. Each record was published with probability {promise.sampling}."
+                f"{source}{rules}: one distribution for each of {quasi}, and that of "
+                f"{shortened(release.schema.target)}. All of them are in manifest.json, so that everyone can check the "
+                f"cap. Each record was published with probability {release.manifest.sampling}."
             ),
             details(
-                f"Public statistics of {shortened(promise.sensitive)}{more}",
+                f"Public statistics of {shortened(release.schema.target)}{more}",
                 table(("value", "probability"), rows, (1,)),
             ),
         ]

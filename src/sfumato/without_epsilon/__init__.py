@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sfumato.without_epsilon.confidence import Confidence
-from sfumato.without_epsilon.method import SyntacticMethod
+from sfumato.without_epsilon.method import MethodWithoutEpsilon
 from sfumato.without_epsilon.mondrian import Mondrian
 from sfumato.without_epsilon.tds import TDS
 
-SYNTACTIC: dict[str, type[Confidence] | type[Mondrian] | type[TDS]] = {
-    method.name: method for method in (Confidence, Mondrian, TDS)
-}
+WITHOUT_EPSILON: Mapping[str, type[MethodWithoutEpsilon]] = {one.name: one for one in (Confidence, Mondrian, TDS)}
 
-__all__ = ["SYNTACTIC", "TDS", "Confidence", "Mondrian", "SyntacticMethod"]
+__all__ = ["TDS", "WITHOUT_EPSILON", "Confidence", "MethodWithoutEpsilon", "Mondrian"]

@@ -27,15 +27,15 @@ from sfumato.errors import MethodError
 from sfumato.exact import read_fraction
 from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
-from sfumato.methods.method import parameter, plain_parameters, read_truth, required
+from sfumato.methods.method import names, optional, parameter, required, truth, words
 from sfumato.privacy.exact_counts import Combinations, ExactCounts
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import Draft
 from sfumato.privacy.tally import Tally
 from sfumato.release.promises import ConfidenceCap, Knowledge, Source, expected_confidence
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.hierarchy import Hierarchy
 from sfumato.schema.schema import Schema
-from sfumato.without_epsilon.method import OpenDraft, SyntacticMethod, keep_quasi, read_names
+from sfumato.without_epsilon.method import MethodWithoutEpsilon, keep_quasi
 from sfumato.without_epsilon.statistics import read_knowledge, write_statistics
 
 SLACK = 1e-9
@@ -178,45 +178,80 @@ WORTH = 20
 HOW = "records climb one by one until each is safe, or are left out; how many is told to the holder alone"
 
 
+def _rate(_: str, value: Any) -> Fraction:
+    rate = read_fraction(value)
+    if rate is None or not 0 < rate <= 1 or rate.denominator > 10**9:
+        raise MethodError(
+            f"sampling ({str(value)[:40]}) must be a rate greater than 0 and at most 1", "Give for example 0.9."
+        )
+    return rate
+
+
+def _limit(_: str, value: Any) -> Fraction:
+    limit = read_fraction(value)
+    if limit is None or not 0 <= limit <= 1:
+        raise MethodError(f"distortion ({str(value)[:40]}) must be a number from 0 to 1", "Give for example 0.6.")
+    return limit
+
+
 @dataclass(frozen=True, kw_only=True)
-class Confidence(SyntacticMethod):
+class Confidence(MethodWithoutEpsilon):
     """Observed confidence capped by expected confidence, record by record."""
 
     name: ClassVar[str] = "confidence"
+    summary: ClassVar[str] = (
+        "capped confidence, **no epsilon**: samples the records and generalizes each just as far as it needs, so that "
+        "nobody can claim more from it than public statistics lead to expect (Sattar et al.)"
+    )
+    additions: ClassVar[str] = (
+        "records that fare alike climb together: a million in a second; rules that agree with the statistics; "
+        "`sfumato explain`"
+    )
     reason: ClassVar[str] = "confidence cap: records are generalized and counted exactly"
+    model: ClassVar[str] = "boxes"
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"sensitive": "class", "statistics_from_data": True, "distortion": 1},
+    )
 
-    sensitive: str = required("The attribute in which confidence is capped; it is published as it is.")
+    sensitive: str = required("The attribute in which confidence is capped; it is published as it is.", read=words)
     quasi: tuple[str, ...] | None = parameter(
         None,
         "The quasi-identifiers, separated by commas: they are generalized and, with the sensitive attribute, alone "
         "published. All others, if not given.",
+        read=optional(names),
     )
-    sampling: Fraction = parameter(Fraction(9, 10), "With what probability each record is drawn to be published.")
+    sampling: Fraction = parameter(
+        Fraction(9, 10), "With what probability each record is drawn to be published.", read=_rate
+    )
     distortion: Fraction = parameter(
-        Fraction(3, 5), "How far a record may be generalized, from 0 (not at all) to 1 (wholly); others are suppressed."
+        Fraction(3, 5),
+        "How far a record may be generalized, from 0 (not at all) to 1 (wholly); others are suppressed.",
+        read=_limit,
     )
     statistics: str | None = parameter(
-        None, "A CSV file of public statistics: attribute, value, probability.", file=True
+        None, "A CSV file of public statistics: attribute, value, probability.", read=words, file=True
     )
     rules: str | None = parameter(
-        None, "A CSV file of public rules: condition, value (of the sensitive attribute), probability.", file=True
+        None,
+        "A CSV file of public rules: condition, value (of the sensitive attribute), probability.",
+        read=words,
+        file=True,
     )
     statistics_from_data: bool = parameter(
-        False, "Whether the table's own margins, rounded, take the place of public statistics, which leaks them."
+        False,
+        "Whether the table's own margins, rounded, take the place of public statistics, which leaks them.",
+        read=truth,
     )
 
-    def __post_init__(self) -> None:
-        """Read parameters that came as text; refuse those that make no sense for any table."""
-        if self.quasi is not None:
-            object.__setattr__(self, "quasi", read_names("quasi", self.quasi))
-        object.__setattr__(self, "sampling", _rate(self.sampling))
-        object.__setattr__(self, "distortion", _limit(self.distortion))
-        object.__setattr__(self, "statistics_from_data", read_truth("statistics_from_data", self.statistics_from_data))
+    @property
+    def drawn(self) -> Fraction:
+        """The sampling rate."""
+        return self.sampling
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Give the parameters as plain values; the statistics themselves are in the promise."""
-        return dict(plain_parameters(self)) | {"statistics": "of the promise"}
+        """The parameters as plain values; the statistics themselves are in the promise."""
+        return dict(super().parameters) | {"statistics": "of the promise"}
 
     def narrowed(self, schema: Schema) -> Schema:
         """Put the sensitive attribute in the place of the class; refuse to do without statistics, or with two."""
@@ -257,7 +292,7 @@ class Confidence(SyntacticMethod):
         own[self.sensitive] = _rounded(found.by_place[0].tolist(), classes.model_copy(update={"finest": None}))
         return replace(self, statistics=write_statistics(own))
 
-    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
+    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
         """List the records at the finest values that may be published, and let them climb."""
         hierarchies = [Hierarchy.of(column) for column in schema.predictors.values()]
         grid = Grid(tuple(hierarchy.finest for hierarchy in hierarchies))
@@ -270,23 +305,9 @@ class Confidence(SyntacticMethod):
                 "Allow more distortion, sample less, or look at the statistics.",
             )
         boxes, groups = climb.groups()
-        return OpenDraft(boxes, Noisy.exact(groups), (HOW,), tuple(_described(climb, list(schema.predictors))))
-
-
-def _rate(value: object) -> Fraction:
-    rate = read_fraction(value)
-    if rate is None or not 0 < rate <= 1 or rate.denominator > 10**9:
-        raise MethodError(
-            f"sampling ({str(value)[:40]}) must be a rate greater than 0 and at most 1", "Give for example 0.9."
+        return self.draft(
+            replace(boxes, sampling=self.sampling), groups, (HOW,), tuple(_described(climb, list(schema.predictors)))
         )
-    return rate
-
-
-def _limit(value: object) -> Fraction:
-    limit = read_fraction(value)
-    if limit is None or not 0 <= limit <= 1:
-        raise MethodError(f"distortion ({str(value)[:40]}) must be a number from 0 to 1", "Give for example 0.6.")
-    return limit
 
 
 def _rounded(leaves: Sequence[int], column: Any) -> list[tuple[str, Fraction]]:

@@ -7,89 +7,82 @@ holds the draft to the promise before there is a release.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
+from sfumato.arrays import Integers
 from sfumato.errors import MethodError
-from sfumato.geometry.boxes import Regions
-from sfumato.methods.method import parameter, plain_parameters, read_number, required
+from sfumato.geometry.regions import Regions
+from sfumato.geometry.tree import Tree
+from sfumato.methods.method import Parameters, names, number, optional, parameter, required
 from sfumato.privacy.exact_counts import ExactCounts
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.release.promises import KAnonymity, Promise
 from sfumato.schema.schema import Schema
 
-
-@dataclass(frozen=True)
-class OpenDraft:
-    """What a method found: groups, their exact counts by class, and how it got there."""
-
-    partition: Regions
-    counts: Noisy
-    steps: tuple[str, ...] = ()
-    """what everyone may know of that"""
-    notes: tuple[str, ...] = ()
-    """what only the holder may: never written to a release"""
+COUNTED = "counts of groups"
 
 
-class SyntacticMethod(ABC):
+@dataclass(frozen=True, kw_only=True)
+class MethodWithoutEpsilon(Parameters, ABC):
     """A way to publish exact counts under a promise about their groups. Validated at birth."""
 
-    name: ClassVar[str]
+    takes_epsilon: ClassVar[bool] = False
     reason: ClassVar[str]
     """why it looks at exact counts, for the ledger"""
-    sampling: Fraction = Fraction(1)
-    """with what probability each record is drawn to be looked at at all; the account draws"""
+    model: ClassVar[str]
+    """the name of the model that reads its drafts"""
     engines: ClassVar[tuple[str, ...]] = ("memory",)
     """what can count for it: listing the combinations that occur is work on single records, which memory alone does"""
 
     @property
-    @abstractmethod
-    def parameters(self) -> Mapping[str, Any]:
-        """Give the parameters as plain values, for the manifest."""
+    def drawn(self) -> Fraction:
+        """The probability with which each record is drawn to be looked at at all; the account draws."""
+        return Fraction(1)
 
     @abstractmethod
     def narrowed(self, schema: Schema) -> Schema:
-        """Give what will be published: attributes that are not in it are not even read. Or refuse the schema."""
+        """Keep what will be published: attributes that are not in it are not even read. Or refuse the schema."""
 
     @abstractmethod
     def promise(self, schema: Schema) -> Promise:
         """Say what will hold of a release of a narrowed schema."""
 
-    def informed(self, counts: ExactCounts, schema: Schema) -> SyntacticMethod:  # noqa: ARG002
-        """Give the method as it is when it has looked up what its promise speaks of: here there is nothing."""
+    def informed(self, counts: ExactCounts, schema: Schema) -> Self:  # noqa: ARG002
+        """Look up what the promise speaks of: here there is nothing."""
         return self
 
     @abstractmethod
-    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
+    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
         """Count and draft a release of a narrowed schema."""
+
+    def draft(
+        self, groups: Regions, counts: Integers, steps: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+    ) -> Draft:
+        """Draft groups with their exact counts by class; notes are for the holder alone."""
+        nodes = groups.ends if isinstance(groups, Tree) else None
+        counted = Measurement(COUNTED, Question(groups, nodes, counts.shape[1]), Noisy.exact(counts))
+        return Draft(groups, (counted,), self.model, steps, notes)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KAnonymous(SyntacticMethod):
+class KAnonymous(MethodWithoutEpsilon):
     """What methods for k-anonymity have in common: k, and over which attributes."""
 
     reason: ClassVar[str] = "k-anonymity: groups are formed and counted exactly"
+    model: ClassVar[str] = "exact tree"
 
-    k: int = required("How many records every group has at least.")
+    k: int = required(
+        "How many records every group has at least.",
+        read=number("k = 1 protects nobody; common values are 5 to 100.", least=2),
+    )
     quasi: tuple[str, ...] | None = parameter(
         None,
         "The quasi-identifiers, separated by commas: they are generalized and, with the class (or the sensitive "
         "attribute), alone published. All attributes but the class, if not given.",
+        read=optional(names),
     )
-
-    def __post_init__(self) -> None:
-        """Read parameters that came as text; refuse those that make no sense for any table."""
-        remedy = "k = 1 protects nobody; common values are 5 to 100."
-        object.__setattr__(self, "k", read_number("k", self.k, remedy, least=2))
-        if self.quasi is not None:
-            object.__setattr__(self, "quasi", read_names("quasi", self.quasi))
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Give the parameters as plain values."""
-        return {name: list(one) if isinstance(one, tuple) else one for name, one in plain_parameters(self).items()}
 
     def narrowed(self, schema: Schema) -> Schema:
         """Keep the quasi-identifiers and the class."""
@@ -117,13 +110,3 @@ def keep_quasi(method: str, named: tuple[str, ...] | None, schema: Schema) -> Sc
     if not quasi:
         raise MethodError(f"{method} must have a quasi-identifier besides the class", "Declare more attributes.")
     return schema.only({*quasi, *([] if schema.target is None else [schema.target])})
-
-
-def read_names(what: str, value: object) -> tuple[str, ...]:
-    """Read names separated by commas, or given one by one."""
-    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
-    if not (isinstance(names, list | tuple) and names and all(isinstance(name, str) and name for name in names)):
-        raise MethodError(f"{what} ({str(value)[:40]}) must be names of attributes", "Write for example age,sex.")
-    if len(set(names)) < len(names):
-        raise MethodError(f"{what} ({', '.join(names)[:80]}) must name every attribute once", "Leave out the second.")
-    return tuple(names)

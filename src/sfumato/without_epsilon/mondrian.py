@@ -22,27 +22,27 @@ its records fill.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
-from sfumato.geometry.candidates import NO_SPLIT, Divisions, Ways
+from sfumato.geometry.candidates import NO_SPLIT, Candidates, Divisions
 from sfumato.geometry.tree import Tree
 from sfumato.methods.growing import describe_level
-from sfumato.methods.method import parameter, read_number, read_truth, refuse_other
+from sfumato.methods.method import number, one_of, parameter, truth, words
 from sfumato.privacy.exact_counts import ExactCounts
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import Draft
 from sfumato.privacy.tally import Breakdown, Counts, Tally
 from sfumato.release.promises import KAnonymity
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Predictor, Schema
-from sfumato.without_epsilon.method import KAnonymous, OpenDraft
+from sfumato.without_epsilon.method import KAnonymous
 
 DECIMALS = 9
 """Doubts that differ by less than this are the same: rounding must not decide between candidates."""
@@ -78,17 +78,17 @@ class LevelSplits:
     promise: KAnonymity
     score: SplitScore
 
-    def best(self, divisions: Divisions, boxes: NDArray[np.int32]) -> Ways:
+    def best(self, divisions: Divisions, boxes: NDArray[np.int32]) -> Candidates:
         """Give the best allowed split of every region that has one.
 
         By `median` it is the one along the widest attribute; by `infogain` the one that leaves least doubt about the
         class and, of those, the one along the widest.
         """
-        ways = divisions.ways(boxes[self._held], self._held, self._borders()[self._held])
-        allowed, doubts, spans = self._judge(ways)
+        candidates = divisions.candidates(boxes[self._held], self._held, self._borders()[self._held])
+        allowed, doubts, spans = self._judge(candidates)
         kept = np.flatnonzero(allowed)
-        order = kept[np.lexsort((-spans[kept], doubts[kept], ways.places[kept]))]
-        return ways.take(order[np.flatnonzero(np.diff(ways.places[order], prepend=-1))])
+        order = kept[np.lexsort((-spans[kept], doubts[kept], candidates.places[kept]))]
+        return candidates.take(order[np.flatnonzero(np.diff(candidates.places[order], prepend=-1))])
 
     @cached_property
     def _held(self) -> Integers:
@@ -131,27 +131,34 @@ class LevelSplits:
             return np.asarray(np.minimum(left.sum(axis=1), right.sum(axis=1)), np.float64)
         return np.asarray(-np.round(doubt(left) + doubt(right), DECIMALS))
 
-    def _judge(self, ways: Ways) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    def _judge(self, candidates: Candidates) -> tuple[NDArray[np.bool_], Floats, Floats]:
         """Tell of each way whether it is allowed, the doubt that it leaves (if asked for), and its attribute's span."""
-        allowed, doubts, spans = np.zeros(len(ways), np.bool_), np.zeros(len(ways)), np.zeros(len(ways))
+        allowed, doubts, spans = (
+            np.zeros(len(candidates), np.bool_),
+            np.zeros(len(candidates)),
+            np.zeros(len(candidates)),
+        )
         for attribute, breakdown in self.counts.by_leaf.items():
-            these = np.flatnonzero(ways.attributes == attribute)
+            these = np.flatnonzero(candidates.attributes == attribute)
             if not len(these):
                 continue
-            children, starts = counts_of_children(breakdown, ways.take(these))
+            children, starts = counts_of_children(breakdown, candidates.take(these))
             fine = self.promise.holds(children) | ~children.any(axis=1)
             allowed[these] = np.logical_and.reduceat(fine, starts)
-            spans[these] = _spans(breakdown, ways.places[these])
+            spans[these] = _spans(breakdown, candidates.places[these])
             if self.score == "infogain":
                 doubts[these] = np.round(np.add.reduceat(doubt(children), starts), DECIMALS)
         return allowed, doubts, spans
 
 
-def counts_of_children(breakdown: Breakdown, ways: Ways) -> tuple[Integers, Integers]:
-    """Count the children of ways along one attribute (children x classes), and tell where each way's begin."""
-    lows, highs = np.delete(ways.borders, ways.starts[1:] - 1), np.delete(ways.borders, ways.starts[:-1])
-    counts = breakdown.between(np.repeat(ways.places, ways.children), lows, highs)
-    return counts, np.cumsum(ways.children) - ways.children
+def counts_of_children(breakdown: Breakdown, candidates: Candidates) -> tuple[Integers, Integers]:
+    """Count the children of candidates along one attribute (children x classes), and tell where each way's begin."""
+    lows, highs = (
+        np.delete(candidates.borders, candidates.starts[1:] - 1),
+        np.delete(candidates.borders, candidates.starts[:-1]),
+    )
+    counts = breakdown.between(np.repeat(candidates.places, candidates.children), lows, highs)
+    return counts, np.cumsum(candidates.children) - candidates.children
 
 
 def _spans(breakdown: Breakdown, places: Integers) -> Floats:
@@ -162,7 +169,7 @@ def _spans(breakdown: Breakdown, places: Integers) -> Floats:
 
 def narrow_intervals(tree: Tree, counts: ExactCounts, schema: Schema) -> Tree:
     """Cut off the ends, one attribute after the other: a pass for each."""
-    groups, label = tree.leaves, "ends of intervals"
+    groups, label = tree.ends, "ends of intervals"
     for attribute, column in enumerate(schema.predictors.values()):
         if isinstance(column, Numeric) and column.leaves > 1:
             seen = counts.tally(Tally(tree, len(schema.classes), (attribute,), groups), label)
@@ -191,27 +198,40 @@ class Mondrian(KAnonymous):
     """Multidimensional k-anonymity, for any use or, with score infogain, for classification."""
 
     name: ClassVar[str] = "mondrian"
+    summary: ClassVar[str] = (
+        "k-anonymity, **no epsilon**: splits every region in its own way while each part keeps k records, optionally l "
+        "sensitive values (LeFevre et al.)"
+    )
+    additions: ClassVar[str] = "all regions of a level at once: a few passes per level"
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"k": 3},
+        {"k": 2, "score": "infogain", "diversity": 2},
+        {"k": 3, "narrow": False},
+    )
 
     score: SplitScore = parameter(
         "median",
         "Split the widest attribute, intervals at their median (median), or where the class is told best (infogain).",
+        read=one_of(get_args(SplitScore)),
     )
     sensitive: str | None = parameter(
-        None, "The attribute that is published as it is, in place of the class, which is then one like the others."
+        None,
+        "The attribute that is published as it is, in place of the class, which is then one like the others.",
+        read=words,
     )
     diversity: int = parameter(
-        1, "l, how many different values of the sensitive attribute (or the class) every group has at least."
+        1,
+        "l, how many different values of the sensitive attribute (or the class) every group has at least.",
+        read=number("Give for example 2."),
     )
     narrow: bool = parameter(
-        True, "Whether intervals are narrowed to what the records of their group fill, as usual, or left as they split."
+        True,
+        "Whether intervals are narrowed to what the records of their group fill, as usual, or left as they split.",
+        read=truth,
     )
 
-    def __post_init__(self) -> None:
-        """Read and refuse parameters."""
-        super().__post_init__()
-        refuse_other("score", self.score, get_args(SplitScore))
-        object.__setattr__(self, "diversity", read_number("diversity", self.diversity, "Give for example 2."))
-        object.__setattr__(self, "narrow", read_truth("narrow", self.narrow))
+    def check(self) -> None:
+        """Refuse more different values than records."""
         if self.diversity > self.k:
             raise MethodError(f"diversity ({self.diversity}) must be at most k ({self.k})", "Use a larger k.")
 
@@ -239,20 +259,20 @@ class Mondrian(KAnonymous):
         """Say k and l."""
         return KAnonymity(self.k, tuple(schema.predictors), schema.target, self.diversity)
 
-    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
+    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
         """Split level by level, narrow the regions, and count them."""
         tree, steps = self._split(counts, schema)
         if self.narrow:
             tree = narrow_intervals(tree, counts, schema)
         groups = counts.tally(Tally(tree, len(schema.classes)), "counts of groups").by_place
-        return OpenDraft(tree, Noisy.exact(groups), steps=tuple(steps))
+        return self.draft(tree, groups, tuple(steps))
 
     def _split(self, counts: ExactCounts, schema: Schema) -> tuple[Tree, list[str]]:
         attributes, steps = list(schema.predictors.values()), list[str]()
         along = tuple(index for index, leaves in enumerate(schema.shape) if leaves > 1)
         divisions, classes = Divisions(attributes), len(schema.classes)
         tree = Tree.whole(schema.shape)
-        live = tree.leaves
+        live = tree.ends
         while True:
             tally = Tally(tree, classes, along, live)
             level = LevelSplits(

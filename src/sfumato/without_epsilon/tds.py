@@ -15,9 +15,9 @@ ends when no valid, beneficial value is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,9 @@ from sfumato.arrays import Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.candidates import (
     WHOLE,
+    Candidates,
     Interval,
     Specialization,
-    Ways,
     describe_all,
     intervals,
     taxonomy_candidates,
@@ -36,10 +36,10 @@ from sfumato.geometry.candidates import (
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.exact_counts import ExactCounts
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import Draft
 from sfumato.privacy.tally import Breakdown, Counts, Tally
 from sfumato.schema.schema import Schema
-from sfumato.without_epsilon.method import KAnonymous, OpenDraft
+from sfumato.without_epsilon.method import KAnonymous
 from sfumato.without_epsilon.mondrian import DECIMALS, counts_of_children, doubt
 
 Value = tuple[int, int, int]
@@ -99,7 +99,7 @@ class TopDown:
         self.grid, self.tree = Grid.whole(shape), Tree.whole(shape)
         self.histograms = self.counts.tally(Tally(self.grid, len(self.schema.classes), every), "histograms")
         self.anonymity = int(self.histograms.by_place.sum())
-        self.nodes, self.boxes = self.tree.leaves, self.tree.boxes_of(self.tree.leaves)
+        self.nodes, self.boxes = self.tree.ends, self.tree.boxes_of(self.tree.ends)
         self._meet(self.nodes, self.boxes)
         while self.candidates:
             self._specialize(max(self.candidates.values(), key=lambda one: one.score(self.anonymity)))
@@ -143,7 +143,7 @@ class TopDown:
     def _new_candidates(self) -> Iterator[Candidate]:
         """Give the values that were not on the cut before and are beneficial: records of several classes have them."""
         attributes = list(self.schema.predictors.values())
-        fresh = [ways[0] for ways in taxonomy_candidates(attributes, self.grid)]
+        fresh = [candidates[0] for candidates in taxonomy_candidates(attributes, self.grid)]
         fresh += [self._best_split(one) for one in intervals(attributes, self.grid) if one not in self.seen]
         for one in fresh:
             value = (one.attribute, one.borders[0], one.borders[-1])
@@ -192,8 +192,10 @@ def _smallest(
     places, which = places[has], which[has]
     found = np.full(len(candidates), NO_GROUP)
     if len(places):
-        ways = Ways.join([Ways.one(WHOLE, one.value[0], one.specialization.borders) for one in candidates]).take(which)
-        children, starts = counts_of_children(breakdown, replace(ways, places=places))
+        split = Candidates.join(
+            [Candidates.one(WHOLE, one.value[0], one.specialization.borders) for one in candidates]
+        ).take(which)
+        children, starts = counts_of_children(breakdown, replace(split, places=places))
         sizes = children.sum(axis=1)
         np.minimum.at(found, which, np.minimum.reduceat(np.where(sizes > 0, sizes, NO_GROUP), starts))
     return [int(size) for size in found]
@@ -204,6 +206,12 @@ class TDS(KAnonymous):
     """Single-dimensional k-anonymity for classification."""
 
     name: ClassVar[str] = "tds"
+    summary: ClassVar[str] = (
+        "k-anonymity, **no epsilon**: specializes one value at a time by information gain per loss of anonymity (Fung "
+        "et al., ICDE 2005)"
+    )
+    additions: ClassVar[str] = "only new groups are counted after a step"
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({"k": 3},)
 
     def narrowed(self, schema: Schema) -> Schema:
         """Refuse a schema without a class to choose by."""
@@ -214,9 +222,9 @@ class TDS(KAnonymous):
             )
         return super().narrowed(schema)
 
-    def publish(self, counts: ExactCounts, schema: Schema) -> OpenDraft:
-        """Choose the cuts, then count the groups: the leaves of the tree that the cuts grow, empty ones undivided."""
+    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
+        """Choose the cuts, then count the groups: the ends of the tree that the cuts grow, empty ones undivided."""
         growth = TopDown(counts=counts, schema=schema, k=self.k)
         growth.run()
         groups = counts.tally(Tally(growth.tree, len(schema.classes)), "counts of groups").by_place
-        return OpenDraft(growth.tree, Noisy.exact(groups), steps=describe_all(schema.predictors, growth.steps))
+        return self.draft(growth.tree, groups, describe_all(schema.predictors, growth.steps))
