@@ -15,14 +15,10 @@ from typing import Any
 
 import click
 
-from sfumato import METHODS, WITHOUT_EPSILON
+from sfumato import METHODS, WITHOUT_EPSILON, Method, MethodWithoutEpsilon, Schedule, Schema, epsilon_of
 from sfumato.cli.show import table
 from sfumato.compare.contest import Contestant
 from sfumato.errors import MethodError
-from sfumato.methods import Method
-from sfumato.privacy.budget import Schedule, epsilon_of
-from sfumato.schema.schema import Schema
-from sfumato.without_epsilon import MethodWithoutEpsilon
 
 Command = Callable[..., Any]
 

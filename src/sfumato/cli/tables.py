@@ -1,69 +1,19 @@
-"""From the word a user types for a table to the table, its schema and its ledger, which lie beside it.
-
-Words for the same rows must lead to the same ledger, or a lifetime budget could be spent twice: a pattern has that of
-the folder in which it begins, a query that of the table that it reads. Parquet files can also be some of the files of
-another table: where that one has a ledger, a person must say which of the two pays.
-
-How a table is to be counted, as the command line knows it.
-"""
+"""The options by which the command line is told which table is meant, and how it is counted."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
-from sfumato import datasets
-from sfumato.engines.counting import ENGINES
-from sfumato.errors import LedgerError, ReleaseError, TableError
-from sfumato.schema.attributes import Categorical
-from sfumato.schema.schema import Column, Schema
-from sfumato.tables.databases import MARK, Query, is_database, own_name, parted
-from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
+from sfumato import ENGINES
 
 schema_option = click.option(
     "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
 )
 
 Command = Callable[..., Any]
-
-BUNDLED = "adult"
-SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class DataSource:
-    """A table and the files that belong to it."""
-
-    name: str
-    table: Any
-    schema_path: Path
-    ledger_path: Path
-    bundled: Schema | None = None
-
-    def schema(self) -> Schema:
-        """Read the schema: the bundled one, or the file's."""
-        return self.bundled or Schema.load(self.schema_path)
-
-    def ledger(self, named: str | None) -> Path:
-        """Give the ledger that pays: the one that was named or, unless some of the rows have another, their own."""
-        if named:
-            return Path(named)
-        over = self.table.over if isinstance(self.table, Query) else self.table
-        if isinstance(over, str | Path) and not is_database(over) and is_parquet(over):
-            places = {place for file in parquet_files(over) for place in _ledgers_above(file)} - {self.ledger_path}
-            others = sorted(place for place in places if place.exists())
-            if others:
-                raise LedgerError(
-                    f"rows of {over} must have one ledger, and some have {others[0]}, too",
-                    "Say with --ledger which of them pays.",
-                )
-        return self.ledger_path
 
 
 def source_options(command: Command) -> Command:
@@ -75,84 +25,6 @@ def source_options(command: Command) -> Command:
         "what the Parquet files DATA are called.",
     )(command)
     return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
-
-
-def find_data(
-    data: str, schema_path: str | None = None, table: str | None = None, sql: str | None = None
-) -> DataSource:
-    """Understand DATA: `adult` is the bundled table unless a file of that name exists, everything else is a path."""
-    data = os.path.expanduser(data)
-    if table is not None and sql is not None:
-        raise TableError("a table and a query must not both be given", "Name the table in the query.")
-    if table is not None and not is_database(data):
-        raise TableError("option --table must go with a DuckDB database", "Leave it out.")
-    query = None if sql is None else Query(sql, data)
-    if is_database(data):
-        path, named = parted(data)
-        path, named = path.resolve(), table or named
-        return _beside(path, _stem(path, named, query), schema_path, query or _in_database(path, named))
-    if is_pattern(data) or Path(data).is_dir():
-        folder = (fixed_folder(data) if is_pattern(data) else Path(data)).resolve()
-        return _beside(folder, folder.name, schema_path, query or data)
-    path = Path(data)
-    if data == BUNDLED and not path.exists():
-        adult = datasets.adult()
-        bundled = None if schema_path else adult.schema
-        return DataSource(BUNDLED, adult.table, Path(schema_path or "adult.schema.yaml"), Path("adult.ledger"), bundled)
-    if not path.name:
-        raise TableError(f"data ({data}) must be a file", "Name a CSV, Parquet or JSON-lines file, or adult.")
-    real = path.resolve()
-    return _beside(real, SUFFIXES.sub("", real.name) or real.name, schema_path, query or path)
-
-
-def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> DataSource:
-    """Find what lies beside the data."""
-    real = place.resolve()
-    if not real.name:
-        raise TableError("data must have a name for its ledger to lie beside it", "Name a file or a folder.")
-    schema = Path(schema_path) if schema_path else real.with_name(f"{stem}.schema.yaml")
-    return DataSource(stem, table, schema, real.with_name(f"{stem}.ledger"))
-
-
-def _stem(path: Path, table: str | None, query: Query | None) -> str:
-    """Name a table of a database."""
-    name = query.table if query is not None else table
-    if not name:
-        return path.stem
-    return f"{path.stem}.{own_name(path, name) if path.is_file() else name}"
-
-
-def _ledgers_above(file: Path) -> list[Path]:
-    """Give where the ledger of a file would be, alone or as one of any folder that holds it."""
-    folders = [folder.with_name(f"{folder.name}.ledger") for folder in file.parents if folder.name]
-    return [file.with_suffix(".ledger"), *folders]
-
-
-def _in_database(path: Path, table: str | None) -> str:
-    return f"{path}{MARK}{table}" if table else str(path)
-
-
-def named_only(schema: Schema, names: str | None) -> Schema:
-    """Keep the attributes that were named, separated by commas; all if none were."""
-    return schema if names is None else schema.only([name.strip() for name in names.split(",")])
-
-
-def refuse_other_schema(schema: Schema, source: DataSource) -> None:
-    """Refuse a table whose own schema, where there is one, describes an attribute otherwise than a release's does."""
-    if source.bundled is None and not source.schema_path.exists():
-        return
-    declared = {name: _as_attribute(column) for name, column in source.schema().attributes.items()}
-    for name, column in schema.attributes.items():
-        if declared.get(name) != _as_attribute(column):
-            raise ReleaseError(
-                f"the release must be of the schema of the data, which declares {name} otherwise or not at all",
-                "Evaluate with the table that was published.",
-            )
-
-
-def _as_attribute(column: Column) -> Column:
-    """See the class as an attribute like others: any can be made the class of a release."""
-    return column.model_copy(update={"kind": "categorical"}) if isinstance(column, Categorical) else column
 
 
 ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")

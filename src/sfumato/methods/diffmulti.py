@@ -311,6 +311,7 @@ class DiffMulti(Method):
     """Multidimensional generalization, for classification or for any use."""
 
     name: ClassVar[str] = "diffmulti"
+    order: ClassVar[int] = 3
     summary: ClassVar[str] = (
         "splits every region in its own way, level by level, so that dense regions become precise (Al-Hussaeni et al.)"
     )

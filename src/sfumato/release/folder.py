@@ -251,7 +251,12 @@ def whole_numbers(column: pa.ChunkedArray) -> Integers:
     """Read a column of 64-bit whole numbers without gaps."""
     if not pa.types.is_int64(column.type) or column.null_count:
         raise ReleaseError("the release's counts must be whole numbers", AGAIN)
-    return np.asarray(column.to_numpy())
+    return np.concatenate([np.zeros(0, np.int64), *map(_numbers, column.chunks)])
+
+
+def _numbers(chunk: pa.Array) -> Integers:
+    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
+    return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
 
 
 def read_rate(text: Any) -> Fraction:

@@ -6,7 +6,7 @@ records only when someone asks for records. What kind of model it is, only the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.arrays import CodedRows, Integers
 from sfumato.errors import ReleaseError
@@ -26,8 +25,7 @@ from sfumato.privacy.measurements import Draft
 from sfumato.release.folder import read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
 from sfumato.release.queries import Condition, answers, read_query
-from sfumato.release.records import Frame, as_frame, count_names, record_batches, values
-from sfumato.release.sql import CellColumn, answer, cell_columns, cell_table, refuse_too_many
+from sfumato.release.records import Frame, as_frame, held, record_batches, values
 from sfumato.schema.attributes import Identifier
 from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
@@ -120,19 +118,9 @@ class Release:
         """Answer a SELECT over the relation `release` with estimates, such as `select sex, count(*) from release where
         age >= 40 group by sex`.
         """
-        columns = cell_columns(self.schema)
-        table = answer(query, self.schema, columns, lambda names: self._cells(names, columns))
-        return as_frame(table, frame)
+        from sfumato.release.sql import answer
 
-    def _cells(self, names: set[str], columns: Mapping[str, CellColumn]) -> pa.Table:
-        """Make a row of every combination of leaves of some attributes, with its estimate; everybody is of one nameless
-        class where the class is not asked for.
-        """
-        refuse_too_many(self.schema, names)
-        asked = [at for at, name in enumerate(self.schema.predictors) if name in names]
-        target = self.schema.target if self.schema.target in names else None
-        order = [*(list(self.schema.predictors)[at] for at in asked), target or ""]
-        return cell_table(self.model.marginal(asked, by_class=target is not None), order, columns)
+        return as_frame(answer(query, self.model), frame)
 
     def classify_codes(self, rows: CodedRows) -> Integers:
         """Predict the codes of the classes of coded rows: leaf codes by name."""
@@ -142,9 +130,8 @@ class Release:
 
     def records(self, frame: Frame = "arrow", how: Nonnegative = "projection") -> Any:
         """Make the generalized records with their counts, groups without people left out."""
-        noisy, count = count_names(self.schema)
-        kept = [batch.filter(pc.greater(batch[count], 0)) for batch in self._record_batches(how)]
-        return as_frame(pa.Table.from_batches(kept).drop_columns([noisy]), frame)
+        kept = [held(self.schema, batch) for batch in self._record_batches(how)]
+        return as_frame(pa.Table.from_batches(kept), frame)
 
     def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
         return record_batches(self.schema, self.model.generalized(how))
@@ -198,8 +185,7 @@ class Release:
         batches = self._record_batches("projection")
         if not self.is_exact:
             return batches
-        noisy, count = count_names(self.schema)
-        return (batch.filter(pc.greater(batch[count], 0)).drop_columns([noisy]) for batch in batches)
+        return (held(self.schema, batch) for batch in batches)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:

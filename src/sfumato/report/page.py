@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from sfumato import Release
 from sfumato.pictures.canvas import refuse_pictureless
-from sfumato.release.release import Release
 from sfumato.report.distributions import Codes, distributions_section, queries_section
 from sfumato.report.html import Html, joined, paragraph, section, shortened, table, tag
 from sfumato.report.promise import headline, ledger_section, loading_section, promise_section

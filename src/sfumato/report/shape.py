@@ -5,10 +5,9 @@ However large the structure is, what is shown is bounded.
 
 from __future__ import annotations
 
-from sfumato.models.model import Branch, Description, Listing, Ribbon, percent
+from sfumato import Branch, Description, Listing, Release, Ribbon, percent
 from sfumato.pictures.inline import Node, draw_ribbons, draw_tree
 from sfumato.pictures.inline import Ribbon as Drawn
-from sfumato.release.release import Release
 from sfumato.report.html import Html, details, figure, paragraph, section, shortened, table
 from sfumato.report.promise import NARROW, WIDE
 

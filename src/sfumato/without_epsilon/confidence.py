@@ -199,6 +199,7 @@ class Confidence(MethodWithoutEpsilon):
     """Observed confidence capped by expected confidence, record by record."""
 
     name: ClassVar[str] = "confidence"
+    order: ClassVar[int] = 1
     summary: ClassVar[str] = (
         "capped confidence, **no epsilon**: samples the records and generalizes each just as far as it needs, so that "
         "nobody can claim more from it than public statistics lead to expect (Sattar et al.)"

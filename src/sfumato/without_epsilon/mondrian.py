@@ -198,6 +198,7 @@ class Mondrian(KAnonymous):
     """Multidimensional k-anonymity, for any use or, with score infogain, for classification."""
 
     name: ClassVar[str] = "mondrian"
+    order: ClassVar[int] = 2
     summary: ClassVar[str] = (
         "k-anonymity, **no epsilon**: splits every region in its own way while each part keeps k records, optionally l "
         "sensitive values (LeFevre et al.)"
