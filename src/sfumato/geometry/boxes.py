@@ -13,12 +13,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Integers, row_keys
 from sfumato.errors import ReleaseError
 from sfumato.exact import read_fraction
-from sfumato.geometry.regions import Sides, whole_numbers
+from sfumato.geometry.regions import Sides, refuse_some, whole_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +27,6 @@ class Boxes:
     >>> groups = Boxes((4, 47), np.array([[[0, 2], [3, 8]], [[0, 4], [5, 6]]]))
     >>> groups.regions, groups.split_attributes
     (2, (0, 1))
-    >>> groups.touching({1: np.arange(47) == 5}).tolist(), groups.touching({1: np.arange(47) == 7}).tolist()
-    ([True, True], [True, False])
     """
 
     kind: ClassVar[str] = "boxes"
@@ -66,17 +63,17 @@ class Boxes:
         widths = self.ranges[:, :, 1] - self.ranges[:, :, 0]
         return tuple(np.flatnonzero((widths < np.asarray(self.shape)).any(axis=0)).tolist())
 
-    def touching(self, leaves: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """Tell which boxes hold, for each of some attributes, one of the leaves that are named."""
-        found = np.ones(self.regions, np.bool_)
-        for attribute, named in leaves.items():
-            before = np.concatenate(([0], np.cumsum(named)))
-            found &= before[self.ranges[:, attribute, 1]] > before[self.ranges[:, attribute, 0]]
-        return found
-
     def sides(self, attribute: int) -> Sides:
         """See the boxes from one attribute."""
         return Sides.of_boxes(self.ranges[:, attribute], self.shape[attribute])
+
+    @property
+    def region_nodes(self) -> None:
+        """None: there is nothing above the boxes."""
+
+    def nodes_at(self, places: Integers) -> None:
+        """Refuse places that are not all boxes."""
+        refuse_some(places, self.regions)
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:  # noqa: ARG002
         """Refuse: a row may lie in several boxes, or in none."""

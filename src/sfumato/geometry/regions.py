@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -73,11 +74,26 @@ class Regions(Protocol):
     def split_attributes(self) -> tuple[int, ...]:
         """The attributes that tell regions apart."""
 
+    @property
+    def ranges(self) -> Integers:
+        """The ranges of every region, in the order of which it has ranges: regions x attributes x 2."""
+
+    @property
+    def region_nodes(self) -> Integers | None:
+        """The numbers by which the regions are known among the nodes of a tree; None if there are no other nodes."""
+
+    @property
+    def sampling(self) -> Fraction:
+        """The probability with which each record was drawn to be counted."""
+
     def sides(self, attribute: int) -> Sides:
         """See the regions from one attribute."""
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
         """Find the region that holds each coded row, where regions are disjoint."""
+
+    def nodes_at(self, places: Integers) -> Integers | None:
+        """Read which nodes counts are of, as a question has it: refuse places that there are not, or that come twice."""
 
     def plain(self) -> dict[str, Any]:
         """Write it in plain values, for a file; the shape is the schema's."""
@@ -85,6 +101,12 @@ class Regions(Protocol):
     @classmethod
     def of_plain(cls, shape: tuple[int, ...], plain: Mapping[str, Any]) -> Self:
         """Read it back, refusing what is none."""
+
+
+def refuse_some(places: Integers, number: int) -> None:
+    """Refuse places that are not all of so many, in their order."""
+    if len(places) != number or not np.array_equal(places, np.arange(len(places))):
+        raise ValueError("there must be a count for every region")
 
 
 def whole_numbers(given: Any) -> Integers:

@@ -32,7 +32,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
@@ -110,8 +110,9 @@ class PublishedGrowth:
                 break
             chosen = self._choose(level.tally, candidates, f"choice {at}")
             steps.append(describe_level(at, chosen, list(self.schema.predictors)))
-            tally, parents = level.refined(chosen)
-            level = Level(tally, level.shared(chosen, self._sizes(tally, at), self.meter.lots(tally.places)))
+            finer, parents = level.refined(chosen)
+            sizes, lots = self._sizes(finer.tally, at), self.meter.lots(finer.tally.places)
+            level = replace(finer, shares=level.shared(chosen, sizes, lots))
             splits = self._inherited(splits[parents], chosen, level, at)
         counts = self.meter.measure(Cells(Tally(level.tree, level.tally.classes)), payable(self.meter.left), "counts")
         return Grown(level.tree, (counts,), tuple(steps))
@@ -242,11 +243,12 @@ class AdaptiveGrowth:
             choices = Choices.by_place(level.tally, candidates)
             chosen = self.meter.select(choices, self._score(known), prices, f"choice {at}", self.selection)
             steps.append(describe_level(at, chosen, list(self.schema.predictors)))
-            tally, parents = level.refined(chosen)
-            sizes = self.meter.measure(Cells(tally), self._size_prices(tally, known, parents), f"sizes {at}")
-            known = known.of_children(parents, sizes.noisy)
-            measured.append(sizes)
-            level = Level(tally, level.shared(chosen, self._sizes(known), self.meter.lots(tally.places)))
+            finer, parents = level.refined(chosen)
+            prices = self._size_prices(finer.tally, known, parents)
+            measured.append(self.meter.measure(Cells(finer.tally), prices, f"sizes {at}"))
+            known = known.of_children(parents, measured[-1].noisy)
+            lots = self.meter.lots(finer.tally.places)
+            level = replace(finer, shares=level.shared(chosen, self._sizes(known), lots))
         counts = self.meter.measure_with_rest(Cells(Tally(level.tree, level.tally.classes)), "counts")
         return Grown(level.tree, (*measured, counts), tuple(steps))
 

@@ -50,37 +50,30 @@ class Level:
     below.
     """
 
+    tree: Tree
+    """the tree so far"""
+    nodes: Integers
     tally: Tally
     shares: Integers
 
     @classmethod
     def first(cls, schema: Schema, specializations: int) -> Level:
         """Begin with one region that holds everything."""
-        tree = Tree.whole(schema.shape)
-        every = tuple(range(len(schema.shape)))
-        tally = Tally(tree, len(schema.classes), every, tree.ends)
-        return cls(tally, np.array([specializations]))
-
-    @property
-    def tree(self) -> Tree:
-        """The tree so far."""
-        assert isinstance(self.tally.partition, Tree)
-        return self.tally.partition
+        tree, every = Tree.whole(schema.shape), tuple(range(len(schema.shape)))
+        return cls(tree, tree.ends, Tally(tree, len(schema.classes), every, tree.ends), np.array([specializations]))
 
     @cached_property
     def boxes(self) -> NDArray[np.int32]:
         """The ranges of the places."""
-        assert self.tally.nodes is not None
-        return self.tree.boxes_of(self.tally.nodes)
+        return self.tree.boxes_of(self.nodes)
 
-    def refined(self, chosen: Candidates) -> tuple[Tally, Integers]:
-        """Specialize places as chosen: give the tally of the children, and the place that each came from."""
-        assert self.tally.nodes is not None
-        nodes = self.tally.nodes[chosen.places]
-        tree = self.tree.refine(nodes, chosen.attributes, chosen.borders, chosen.starts)
+    def refined(self, chosen: Candidates) -> tuple[Level, Integers]:
+        """Specialize places as chosen: the level of the children, without shares yet, and where each came from."""
+        tree = self.tree.refine(self.nodes[chosen.places], chosen.attributes, chosen.borders, chosen.starts)
         children = np.arange(len(self.tree), len(tree))
         tally = Tally(tree, self.tally.classes, self.tally.attributes, children)
-        return tally, np.repeat(chosen.places, chosen.children)
+        finer = Level(tree, children, tally, np.zeros(len(children), np.int64))
+        return finer, np.repeat(chosen.places, chosen.children)
 
     def shared(self, chosen: Candidates, sizes: Integers, lots: Integers) -> Integers:
         """Share out what the chosen places have left among their children, in proportion to sizes."""

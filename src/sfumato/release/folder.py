@@ -194,23 +194,13 @@ def _read_measurement(
 
 
 def _question(schema: Schema, structure: Regions, of: Any, places: Integers, classes: int) -> Question:
-    if of != "structure":
-        grid = Grid.of_plain(schema.shape, of)
-        if not _are_all(places, grid.regions):
-            raise ReleaseError("the release must have a count for every part of a marginal", AGAIN)
-        return Question(grid, None, classes)
-    if not isinstance(structure, Tree):
-        if not _are_all(places, structure.regions):
-            raise ReleaseError("the release must have counts for every region", AGAIN)
-        return Question(structure, None, classes)
-    if not ((places >= 0) & (places < len(structure))).all() or len(np.unique(places)) < len(places):
-        raise ReleaseError("the release's counts must be of different nodes of its tree", AGAIN)
-    return Question(structure, places, classes)
-
-
-def _are_all(places: Integers, number: int) -> bool:
-    """Tell whether these are all of so many places, in their order."""
-    return len(places) == number and np.array_equal(places, np.arange(len(places)))
+    regions = structure if of == "structure" else Grid.of_plain(schema.shape, of)
+    try:
+        return Question(regions, regions.nodes_at(places), classes)
+    except ValueError:
+        raise ReleaseError(
+            "the release's counts must be of all regions, or of different nodes of a tree", AGAIN
+        ) from None
 
 
 def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> None:

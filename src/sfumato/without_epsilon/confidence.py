@@ -28,9 +28,9 @@ from sfumato.exact import read_fraction
 from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import names, optional, parameter, required, truth, words
-from sfumato.privacy.exact_counts import Combinations, ExactCounts
+from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.measurements import Draft
-from sfumato.privacy.tally import Tally
+from sfumato.privacy.tally import Combinations, Tally
 from sfumato.release.promises import ConfidenceCap, Knowledge, Source, expected_confidence
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.hierarchy import Hierarchy
