@@ -36,11 +36,9 @@ ROOMS = {
     "release": FOUNDATION | DATA | {"models"} | {f"privacy.{one}" for one in ("budget", "measurements", "ledger")},
     "without_epsilon": FOUNDATION
     | DATA
-    | {"methods.method", "methods.growing", "release.promises"}
+    | {"methods.method", "release.promises"}
     | {f"privacy.{one}" for one in ("exact_counts", "measurements", "tally")},
-    "account": FOUNDATION
-    | DATA
-    | {"privacy", "tables", "engines", "methods", "models", "release", "without_epsilon"},
+    "account": FOUNDATION | DATA | {"privacy", "tables", "engines", "methods", "models", "release", "without_epsilon"},
     "holder": FOUNDATION | DATA | {"modl", "tables", "release"},
     "datasets": FOUNDATION | {"schema"},
     "places": FOUNDATION | {"schema", "tables", "datasets"},

@@ -11,7 +11,7 @@ from sfumato.account import refuse_unconfirmed as refuse_unconfirmed
 from sfumato.account import seeded_release as seeded_release
 from sfumato.engines.counting import ENGINES as ENGINES
 from sfumato.errors import SfumatoError as SfumatoError
-from sfumato.geometry.boxes import Boxes as Boxes
+from sfumato.geometry.regions import Boxes as Boxes
 from sfumato.geometry.regions import Regions as Regions
 from sfumato.geometry.regions import Sides as Sides
 from sfumato.holder import NOT_PRIVATE as NOT_PRIVATE
@@ -60,7 +60,7 @@ from sfumato.release.promises import ConfidenceCap as ConfidenceCap
 from sfumato.release.promises import KAnonymity as KAnonymity
 from sfumato.release.promises import Knowledge as Knowledge
 from sfumato.release.promises import Promise as Promise
-from sfumato.release.queries import Condition as Condition
+from sfumato.release.release import Condition as Condition
 from sfumato.release.records import count_names as count_names
 from sfumato.release.release import Release as Release
 from sfumato.release.risk import GroupRisk as GroupRisk

@@ -20,17 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato import Method, Rehearsal
-from sfumato.audit.events import (
-    NUMBERS,
-    PAIRS,
-    SCHEMA,
-    Hint,
-    Observations,
-    Pair,
-    epsilon_shown,
-    most_telling,
-    observed,
-)
+from sfumato.audit.events import NUMBERS, PAIRS, SCHEMA, Hint, Observations, Pair, epsilon_shown, most_telling, observed
 from sfumato.errors import MethodError
 
 PIECE = 250

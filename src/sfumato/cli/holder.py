@@ -32,8 +32,8 @@ from sfumato import (
     find_data,
     named_only,
 )
+from sfumato.cli.options import schema_option
 from sfumato.cli.show import Show, reporting, table
-from sfumato.cli.tables import schema_option
 from sfumato.errors import SchemaError
 from sfumato.pictures.canvas import refuse_undrawable
 from sfumato.pictures.triangle import draw_grid

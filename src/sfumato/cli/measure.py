@@ -26,9 +26,8 @@ import sfumato
 from sfumato import METHODS, Method, Release, Schema, epsilon_of, find_data, named_only, refuse_other_schema
 from sfumato.audit import PAIRS, Finding, attack
 from sfumato.audit.events import SCHEMA
-from sfumato.cli.methods import EVERY, make_method, options_of
+from sfumato.cli.options import EVERY, make_method, options_of, schema_option
 from sfumato.cli.show import Show, Steps, lacking, release_argument, reporting, table
-from sfumato.cli.tables import schema_option
 from sfumato.errors import MethodError, ReleaseError
 from sfumato.exact import write_fraction
 from sfumato.pictures.canvas import can_draw, refuse_pictureless
@@ -200,7 +199,7 @@ def compare(data: str, schema_path: str | None, out: str, workers: int | None, s
     Finished runs are kept in the folder: whoever starts again repeats none of them.
     """
     try:
-        from sfumato.cli.methods import read_contestants
+        from sfumato.cli.options import read_contestants
         from sfumato.compare.contest import open_contest, read_groups
         from sfumato.compare.results import carry_out_contest, write_results
     except ImportError:

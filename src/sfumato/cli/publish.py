@@ -10,10 +10,20 @@ import click
 
 import sfumato
 from sfumato import Account, Fit, Method, Release, Schema, find_data, named_only
-from sfumato.cli.methods import EVERY, make_method, options_of, plan_shown, refuse_unfit_options
+from sfumato.cli.options import (
+    ENGINE_OPTIONS,
+    EVERY,
+    engine_options,
+    how_counted,
+    make_method,
+    options_of,
+    plan_shown,
+    refuse_unfit_options,
+    schema_option,
+    source_options,
+)
 from sfumato.cli.show import REFUSED, Show, reporting
 from sfumato.cli.show import table as laid_out
-from sfumato.cli.tables import ENGINE_OPTIONS, engine_options, how_counted, schema_option, source_options
 from sfumato.errors import MethodError
 from sfumato.storage import staged_file
 

@@ -24,9 +24,8 @@ import pyarrow.parquet as pq
 from sfumato.arrays import Integers
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import read_fraction
-from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
-from sfumato.geometry.regions import Regions
+from sfumato.geometry.regions import Boxes, Regions
 from sfumato.geometry.tree import Tree
 from sfumato.models import model_of
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question

@@ -1,4 +1,8 @@
-"""The release: what was measured, a model that answers from all of it, and nothing else.
+"""Conditions put to a release, one or a hundred thousand: read into weights, then answered block by block.
+
+A block is as many conditions as fit into a given memory, whatever they restrict; one condition is a block of one.
+
+The release: what was measured, a model that answers from all of it, and nothing else.
 
 Frozen, self-contained, and honest about noise: counts are kept as they were measured, negatives included, and become
 records only when someone asks for records. What kind of model it is, only the model knows.
@@ -6,7 +10,7 @@ records only when someone asks for records. What kind of model it is, only the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,21 +18,94 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
-from sfumato.arrays import CodedRows, Integers
-from sfumato.errors import ReleaseError
+from sfumato.arrays import CodedRows, Floats, Integers
+from sfumato.errors import QueryError, ReleaseError
 from sfumato.exact import read_whole
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.models import model_of
-from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative
+from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft
 from sfumato.release.folder import read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
-from sfumato.release.queries import Condition, answers, read_query
 from sfumato.release.records import Frame, as_frame, held, record_batches, values
 from sfumato.schema.attributes import Identifier
-from sfumato.schema.schema import Schema
+from sfumato.schema.conditions import read_condition
+from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
+
+Condition = str | Mapping[str, Floats]
+"""Words, or weights of leaves by attribute; an attribute left out is not restricted."""
+
+BLOCK_BYTES = 2**29
+MOST_IN_BLOCK = 2**14
+
+
+def answers(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
+    """Answer conditions; a mistake in one is told with its place."""
+    if isinstance(conditions, str | Mapping):
+        raise QueryError("conditions must be a list of them, and are a single one", "Use count, or a list of one.")
+    return Answers.joined([model.answer(block) for block in _blocks(model, conditions, place)])
+
+
+def _blocks(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Iterator[list[Query]]:
+    """Read conditions until they fill a block."""
+    block: list[Query] = []
+    size = 0
+    for number, condition in enumerate(conditions):
+        try:
+            query = read_query(model.schema, condition)
+        except QueryError as error:
+            raise QueryError(f"{place(number)}{error.problem}", error.remedy) from None
+        needed = model.bytes_for(query)
+        if block and (size + needed > BLOCK_BYTES or len(block) == MOST_IN_BLOCK):
+            yield block
+            block, size = [], 0
+        block.append(query)
+        size += needed
+    if block:
+        yield block
+
+
+def read_query(schema: Schema, condition: Condition) -> Query:
+    """Read words, or check weights."""
+    if not isinstance(condition, str | Mapping):
+        raise QueryError(
+            f"a condition ({condition!r:.40}) must be text, or weights of leaves by attribute",
+            "Write for example: age >= 40 and sex = 'Female'.",
+        )
+    weights = _checked(schema, read_condition(schema, condition) if isinstance(condition, str) else condition)
+    text = condition if isinstance(condition, str) else f"weights of {', '.join(weights) or 'nothing'}"
+    everyone = np.ones(len(schema.classes))
+    numbered = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
+    return Query(text, numbered, weights.get(schema.target or "", everyone))
+
+
+def _checked(schema: Schema, weights: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """Read weights as numbers, of which each leaf of an attribute has one."""
+    leaves = {name: column.leaves for name, column in variables_of(schema).items()}
+    for name in weights:
+        if name not in leaves:
+            known = f"It has {', '.join(list(leaves)[:20])}."
+            raise QueryError(f"weights of {str(name)[:40]} must be of an attribute of this release", known)
+    return {name: _finite(name, given, leaves[name]) for name, given in weights.items()}
+
+
+def _finite(name: str, given: ArrayLike, leaves: int) -> Floats:
+    """Read the weights of one attribute. Truth values are weights, too: 0 and 1."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.empty((0, 0), object)
+    if found.dtype.kind not in "biuf" or found.shape != (leaves,) or not np.isfinite(found).all():
+        told = f" ({len(found):,} numbers)" if found.dtype.kind in "biufc" and found.ndim == 1 else ""
+        raise QueryError(
+            f"weights of {name[:40]}{told} must be {leaves:,} finite numbers, one for each leaf",
+            "Give 1 for a leaf that is meant and 0 for others.",
+        )
+    return found.astype(np.float64)
+
 
 MOST_ROWS = 10**9
 

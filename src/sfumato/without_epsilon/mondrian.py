@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
-from sfumato.geometry.candidates import NO_SPLIT, Candidates, Divisions
+from sfumato.geometry.candidates import NO_SPLIT, Candidates, Divisions, describe_level
 from sfumato.geometry.tree import Tree
-from sfumato.methods.growing import describe_level
 from sfumato.methods.method import number, one_of, parameter, truth, words
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.measurements import Draft
