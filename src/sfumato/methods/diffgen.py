@@ -167,7 +167,7 @@ class DiffGen(Method):
         """Choose the cuts, measure the margins, count the groups."""
         histograms = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
         cuts = self.grow(meter, schema, schedule, histograms)
-        margins = buy_margins(meter, schema, schedule, histograms, cuts.grid.unresolved)
+        margins = buy_margins(meter, schema, schedule, histograms)
         spend = payable(meter.left) if self.leftover else schedule["counts"]
         counts = meter.measure(Cells(Tally(cuts.grid, len(schema.classes))), spend, "counts")
         steps = describe_all(schema.predictors, cuts.steps)

@@ -539,7 +539,7 @@ class DiffMulti(Method):
         """Buy the margins, grow the tree, count its leaves."""
         every = tuple(range(len(schema.shape)))
         histograms = Tally(Grid.whole(schema.shape), len(schema.classes), every)
-        margins = buy_margins(meter, schema, schedule, histograms, every)
+        margins = buy_margins(meter, schema, schedule, histograms)
         if self.schedule == "adaptive":
             grown = AdaptiveGrowth(
                 meter=meter,

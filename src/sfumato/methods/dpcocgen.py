@@ -302,7 +302,7 @@ class DPCocGen(Method):
         grid = grid_of(schema, self._learnt(schema, fine.noisy, schedule["counts"]))
         classes = len(schema.classes)
         singles = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
-        margins = buy_margins(meter, schema, schedule, singles, grid.unresolved)
+        margins = buy_margins(meter, schema, schedule, singles)
         counts = meter.measure(Cells(Tally(grid, classes)), payable(meter.left), "counts")
         steps = (*describe_groups(schema, grid), *structure(grid, counts.noisy))
         kept = (fine,) if self.inside == "all" else ()

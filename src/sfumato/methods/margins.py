@@ -11,7 +11,7 @@ They say how people are spread inside regions; the papers do without.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -24,7 +24,7 @@ from sfumato.privacy.budget import Schedule
 from sfumato.privacy.measurements import Measurement
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, variables_of
 
 ROUNDS = 12
 """So often shares and demands are brought in line; they settle before."""
@@ -118,33 +118,41 @@ FINENESS = 100
 
 
 def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
-    """Share a budget among all levels of all margins.
+    """Share a budget among all levels of the margins of all attributes, the class included.
 
     An attribute gets as the cube root of its expected error: that has the least sum of error / epsilon^2.
     """
     weights = {
         _label(name, leaves, depth): max(round(FINENESS * share * plan_levels(leaves).error ** (1 / 3)), 1)
-        for name, leaves in zip(schema.predictors, schema.shape, strict=True)
-        if leaves > 1
+        for name, leaves in _margins(schema)
         for depth, share in plan_levels(leaves).shares.items()
     }
     return {label: budget * weight / sum(weights.values()) for label, weight in weights.items() if budget}
 
 
-def buy_margins(
-    meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally, unresolved: Collection[int]
-) -> tuple[Measurement, ...]:
-    """Measure the margins of attributes that the regions do not resolve to the last leaf.
+def buy_margins(meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally) -> tuple[Measurement, ...]:
+    """Measure the margins of all attributes, also of those that the regions resolve, and of the class.
 
     Each level is a round of its own: its parts are disjoint, and the next level's lie in them.
     """
+    names = list(schema.predictors)
     return tuple(
-        meter.measure(Cells(histograms, index, borders(leaves, depth)), schedule[label], label)
-        for index, (name, leaves) in enumerate(zip(schema.predictors, schema.shape, strict=True))
-        if index in unresolved and leaves > 1
+        meter.measure(
+            _cells(histograms, names.index(name) if name in names else None, leaves, depth), schedule[label], label
+        )
+        for name, leaves in _margins(schema)
         for depth, label in ((depth, _label(name, leaves, depth)) for depth in plan_levels(leaves).shares)
         if label in schedule.parts
     )
+
+
+def _margins(schema: Schema) -> list[tuple[str, int]]:
+    """List the attributes that have a margin, and their leaves; the class, which has few values, in one level."""
+    return [(name, column.leaves) for name, column in variables_of(schema).items() if column.leaves > 1]
+
+
+def _cells(histograms: Tally, attribute: int | None, leaves: int, depth: int) -> Cells:
+    return Cells(histograms) if attribute is None else Cells(histograms, attribute, borders(leaves, depth))
 
 
 def _label(name: str, leaves: int, depth: int) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Boxes
+from sfumato.models.fitting import Margins
 from sfumato.models.model import UNMEASURED, Cause, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
 from sfumato.models.regions import PARTLY, WHOLE, Overlap, RegionModel, Share, Sums
 from sfumato.privacy.measurements import Draft, Noisy, Question
@@ -49,8 +50,12 @@ class BoxModel(RegionModel):
         """The published counts."""
         return self.own[0].noisy
 
+    def interacting(self, margins: Margins) -> Floats:
+        """Refuse: exact counts have no margins beside them."""
+        raise NotImplementedError
+
     @cached_property
-    def values(self) -> Floats:
+    def measured(self) -> Floats:
         """The people for whom the published records stand."""
         return np.asarray(self.counts.counts / self.sampling)
 

@@ -147,7 +147,7 @@ class CoclusterModel(GridModel):
         return self._is_histogram(one) or super().uses(one)
 
     @cached_property
-    def values(self) -> Floats:
+    def measured(self) -> Floats:
         """The mean of both counts, by inverse variance: m cells err m times as much as one."""
         say = self.variances / self.counts.variances
         return np.asarray(say[:, None] * self.counts.counts + (1 - say)[:, None] * self._sums)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
-from sfumato.models.consistency import nonnegative
+from sfumato.models.consistency import nonnegative, whole
+from sfumato.models.fitting import Interactions, Margins, interactions_of
 from sfumato.models.margins import Spread
-from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent
-from sfumato.models.regions import PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, Sums
+from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
+from sfumato.models.regions import CLASS, DECIMALS, PARTLY, UNTOUCHED, WHOLE, Clauses, Overlap, RegionModel, Share, Sums
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.schema.schema import Schema
 
@@ -55,9 +56,46 @@ class GridModel(RegionModel):
         return self.region_counts.noisy
 
     @cached_property
-    def values(self) -> Floats:
+    def measured(self) -> Floats:
         """The counts."""
         return self.counts.counts.astype(np.float64)
+
+    @cached_property
+    def _interactions(self) -> Interactions | None:
+        """What the regions say beyond margins: an axis for each attribute that is cut, and the class last."""
+        margins = self.all_margins
+        if margins is None:
+            return None
+        split, classes = self.grid.split_attributes, len(self.schema.classes)
+        people = [np.bincount(self.grid.part_of(at), margins.people[at], self.grid.parts[at]) for at in split]
+        people += [margins.classes.copy()] if classes > 1 else []
+        axes = [self.grid.parts[at] for at in split] + ([classes] if classes > 1 else [])
+        counts = self.measured.reshape(axes)
+        shares = [np.asarray(one / one.sum(), np.float64) for one in people]
+        return interactions_of(counts, float(self.variances[0]), shares, margins.size.value)
+
+    def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002
+        """Add what pairs and triples of attributes depart from independence by."""
+        found = self._interactions
+        assert found is not None
+        return found.masses.reshape(self.grid.regions, len(self.schema.classes)).copy()
+
+    def region_noise(self, clauses: Clauses) -> Floats:
+        """Add up what is left of the noise of two-way departures: sum of (f - mean f)^2 (g - mean g)^2 of each cell."""
+        found, noise = self._interactions, np.zeros(clauses.queries)
+        assert found is not None
+        assert self.fitted is not None
+        axes = [*self.grid.split_attributes, CLASS]
+        size = self.fitted.margins.size.value
+        for (one, other), left in found.errors.items():
+            pair = (axes[one], axes[other])
+            if all(at in clauses.by_attribute for at in pair):
+                apart = [
+                    clauses.by_attribute[at].shares - found.shares[axis] @ clauses.by_attribute[at].shares
+                    for at, axis in zip(pair, (one, other), strict=True)
+                ]
+                noise += clauses.others(size, *pair) ** 2 * np.einsum("iq,ij,jq->q", apart[0] ** 2, left, apart[1] ** 2)
+        return noise
 
     @cached_property
     def variances(self) -> Floats:
@@ -66,25 +104,29 @@ class GridModel(RegionModel):
 
     @property
     def total(self) -> int:
-        """The noisy number of people."""
-        return int(self.counts.counts.sum())
+        """The estimated number of people."""
+        return round(float(self.values.sum()))
 
     @property
     def shown(self) -> NDArray[Any]:
-        """The noisy counts as they were measured."""
-        return self.counts.counts
+        """The noisy counts as they were measured or, where all was fitted, the estimates."""
+        return self.counts.counts if self.fitted is None else np.asarray(np.round(self.values, DECIMALS))
 
     def people(self, how: Nonnegative) -> Integers:
-        """Project all counts at once, or clamp them."""
-        return nonnegative(self.counts.counts, how)
+        """Project all counts at once, or clamp them; what was fitted is rounded, and keeps its total."""
+        refuse_unknown(how)
+        if self.fitted is None:
+            return nonnegative(self.counts.counts, how)
+        everyone, total = np.zeros(self.values.size, np.int64), np.array([self.total])
+        return whole(self.values.ravel(), everyone, total).reshape(self.values.shape)
 
     def covering(self, regions: Booleans) -> tuple[Integers, Floats]:
         """Take the regions themselves, which have nothing above them."""
         return self.grid.boxes_of(np.flatnonzero(regions)), self.values[regions]
 
     def majorities(self) -> Integers:
-        """Find the class of the largest estimate, the first of equals."""
-        return np.asarray(np.argmax(self.values, axis=1))
+        """Find the class of the largest own count, the first of equals: margins know nothing of it."""
+        return np.asarray(np.argmax(self.measured, axis=1))
 
     def cells(self, counts: Floats, attributes: Sequence[int]) -> Floats:
         """Spread along the axes of the grid."""

@@ -124,15 +124,17 @@ class Divisions:
         return Divisions(self.people[some], self.even[some], self.left[some], self.variance[some])
 
 
-def people_of(margin: Margin) -> Floats:
+def people_of(margin: Margin, total: float = 0.0, variance: float = np.inf) -> Floats:
     """Estimate the people of each leaf: none is negative, and they sum to the estimated total (0 if that is negative).
+
+    What is known of the total besides counts as one more measurement, of a variance.
 
     >>> from fractions import Fraction
     >>> people_of(Margin.flat(np.array([400, -3, 2, 1]), Fraction(1, 2))).round().tolist()
     [400.0, 0.0, 0.0, 0.0]
     """
     levels = families(margin.leaves)
-    measured, precision = _measurements(margin)
+    measured, precision = measurements_of(margin, total, variance)
     passes = LeastSquares.of(levels, precision)
     values = passes.values(measured[:, None])[:, 0]
     widths = _widths(margin.leaves, levels)
@@ -157,10 +159,11 @@ def people_of(margin: Margin) -> Floats:
     return people
 
 
-def _measurements(margin: Margin) -> tuple[Floats, Floats]:
-    """Give what was measured of each node, and its precision, 0 for nodes of levels that were not."""
+def measurements_of(margin: Margin, total: float, variance: float) -> tuple[Floats, Floats]:
+    """List what was measured of each node, the total at the root, and its precision, 0 where nothing was."""
     nodes = (1 << height(margin.leaves)) - 1 + margin.leaves
     measured, precision = np.zeros(nodes), np.zeros(nodes)
+    measured[0], precision[0] = total, 1 / variance
     for level in margin.levels:
         place = slice((1 << level.depth) - 1, (1 << level.depth) - 1 + len(level.counts))
         measured[place] = level.counts

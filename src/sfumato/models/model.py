@@ -7,6 +7,7 @@ not know what kind it is; there is one file for each kind.
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +18,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Codes, Floats, Integers
+from sfumato.arrays import Codes, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Regions, Sides
+from sfumato.models.intervals import half_widths
 from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
 Z95 = 1.959963984540054
+LEVEL = 0.95
 Cause = Literal["noise", "sampling"]
 Nonnegative = Literal["projection", "clamp"]
 """How negative counts become counts of people: by a projection that keeps the total, or clamped as in the papers."""
@@ -50,29 +53,38 @@ def refuse_unknown(how: str) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A count, its standard deviation from noise, and how much of it rests on spreading people inside regions."""
+    """A count, and how far it may be from the truth: by noise, or sampling, and by what the model had to assume."""
 
     value: float
-    stddev: float
-    assumed: float
-    """The part of the value that comes from regions which the condition covers only partly."""
-    aligned: bool
-    """Whether the condition covers every region wholly or not at all, so that nothing is assumed."""
+    noise: float
+    """the standard deviation from what was measured with noise, or sampled"""
+    model: float = 0.0
+    """how far people may be from where the model spreads them: the scale of a distribution with heavy tails"""
+    most: float = math.inf
+    """more than this cannot be, by a clause alone"""
     cause: Cause = "noise"
-    """What the deviation comes from."""
+    """what the noise is"""
+
+    @property
+    def stddev(self) -> float:
+        """The standard deviation of a normal error that has the same 95 % interval."""
+        return float(half_widths(LEVEL, np.array([self.noise]), np.array([self.model]))[0] / Z95)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval for the noise or the sampling, in the normal approximation."""
-        return self.value - Z95 * self.stddev, self.value + Z95 * self.stddev
+        """The 95 % interval for the whole error."""
+        return self.between(LEVEL)
+
+    def between(self, level: float) -> tuple[float, float]:
+        """The interval that holds the truth with a probability."""
+        half = float(half_widths(level, np.array([self.noise]), np.array([self.model]))[0])
+        return max(self.value - half, min(self.value, 0.0)), max(min(self.value + half, self.most), self.value)
 
     def __str__(self) -> str:
-        """Write value and half the 95 % interval, and what it leaves out."""
-        spread = "" if self.aligned else f"; {self.assumed:,.0f} rests on spreading inside groups"
-        if not self.stddev:
-            return f"{self.value:,.0f} (no noise{spread})"
-        named = " for sampling, no noise" if self.cause == "sampling" else " for noise" if spread else ""
-        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %{named}{spread})"
+        """Write value and half the 95 % interval."""
+        if not self.noise and not self.model:
+            return f"{self.value:,.0f} (exact)"
+        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +93,19 @@ class Answers:
 
     conditions: tuple[str, ...]
     values: Floats
-    stddevs: Floats
-    assumed: Floats
-    aligned: Booleans
+    noise: Floats
+    model: Floats
+    most: Floats
     cause: Cause = "noise"
 
     @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:
         """Put answers one after the other."""
-        arrays = ("values", "stddevs", "assumed", "aligned")
+        arrays = ("values", "noise", "model", "most")
         joined = [np.concatenate([np.empty(0), *(getattr(part, name) for part in parts)]) for name in arrays]
         conditions = tuple(condition for part in parts for condition in part.conditions)
-        cause = parts[0].cause if parts else "noise"
-        return cls(conditions, joined[0], joined[1], joined[2], joined[3].astype(np.bool_), cause)
+        cause: Cause = parts[0].cause if parts else "noise"
+        return cls(conditions, joined[0], joined[1], joined[2], joined[3], cause)
 
     def __len__(self) -> int:
         """Count them."""
@@ -107,31 +119,35 @@ class Answers:
 
     def __getitem__(self, number: SupportsIndex | slice) -> Estimate | Answers:
         """Take one out, or those of a slice."""
+        arrays = (self.values, self.noise, self.model, self.most)
         if isinstance(number, slice):
-            arrays = (self.values[number], self.stddevs[number], self.assumed[number], self.aligned[number])
-            return Answers(self.conditions[number], *arrays, self.cause)
-        number = operator.index(number)
-        value, stddev, assumed = (float(one[number]) for one in (self.values, self.stddevs, self.assumed))
-        return Estimate(value, stddev, assumed, bool(self.aligned[number]), self.cause)
+            values, noise, model, most = (one[number] for one in arrays)
+            return Answers(self.conditions[number], values, noise, model, most, self.cause)
+        value, by_noise, by_model, bound = (float(one[operator.index(number)]) for one in arrays)
+        return Estimate(value, by_noise, by_model, bound, self.cause)
 
     def __iter__(self) -> Iterator[Estimate]:
         """Walk through them."""
         return (self[number] for number in range(len(self)))
 
     @property
+    def stddevs(self) -> Floats:
+        """The standard deviations of normal errors that have the same 95 % intervals."""
+        return half_widths(LEVEL, self.noise, self.model) / Z95
+
+    def between(self, level: float) -> tuple[Floats, Floats]:
+        """The ends of the intervals that hold the truth with a probability."""
+        halves = half_widths(level, self.noise, self.model)
+        lows = np.maximum(self.values - halves, np.minimum(self.values, 0.0))
+        return lows, np.maximum(np.minimum(self.values + halves, self.most), self.values)
+
+    @property
     def table(self) -> pa.Table:
-        """All of it as a table, with the 95 % interval for the noise."""
-        return pa.table(
-            {
-                "condition": pa.array(self.conditions, pa.string()),
-                "count": self.values,
-                "stddev": self.stddevs,
-                "low": self.values - Z95 * self.stddevs,
-                "high": self.values + Z95 * self.stddevs,
-                "assumed": self.assumed,
-                "aligned": self.aligned,
-            }
-        )
+        """All of it as a table, with the 95 % interval."""
+        lows, highs = self.between(LEVEL)
+        columns = {"count": self.values, "low": lows, "high": highs, "stddev": self.stddevs}
+        errors = {"noise": self.noise, "model": self.model}
+        return pa.table({"condition": pa.array(self.conditions, pa.string())} | columns | errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,10 +290,6 @@ class Model(ABC):
     @abstractmethod
     def classify(self, columns: Sequence[Codes]) -> Integers:
         """Predict the class of coded rows."""
-
-    def margin_variances(self, attribute: int, borders: Integers) -> Floats | None:  # noqa: ARG002
-        """Bound the variance that an attribute's own margin has in each part between borders; None without one."""
-        return None
 
     @abstractmethod
     def describe(self) -> Description:

@@ -7,6 +7,7 @@ looked at. How regions then add up is for each kind to say.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Codes, Floats, Integers, row_keys
 from sfumato.errors import BLAME, ReleaseError
 from sfumato.geometry.regions import Regions, Sides
+from sfumato.models.fitting import GAMMA, Fitted, Margins, Size
+from sfumato.models.intervals import ROUNDING, SIGMA
 from sfumato.models.margins import Margin, Spread, depth_of, margins_of, people_of, sums_within
-from sfumato.models.model import Answers, Groups, Model, Nonnegative, Query
+from sfumato.models.model import Z95, Answers, Groups, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.schema.schema import Predictor, Schema
 
@@ -131,6 +134,88 @@ class Sums:
         return cls(np.zeros(shape), np.zeros(shape), np.zeros((queries, 1)), np.ones(queries, np.bool_))
 
 
+CLASS = -1
+"""The number of the class among attributes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """What queries restrict one attribute, or the class, to."""
+
+    shares: Floats
+    """ranges x queries: the share of each range's people; all of them where a query does not restrict it"""
+    restricting: Booleans
+    share: Floats
+    """queries: the share of all people"""
+    inside: Floats
+    """queries: the share of the clause's variance that lies inside regions"""
+    error: Floats
+    """queries: the variance of the margin's own answer"""
+
+
+@dataclass(frozen=True, eq=False)
+class Clauses:
+    """The clauses of queries, by attribute, and what they make of errors (see `intervals`)."""
+
+    by_attribute: Mapping[int, Clause]
+    queries: int
+
+    def upper(self, size: float) -> dict[int, tuple[Floats, Floats]]:
+        """Bound the share of each clause, and of those whom it leaves out, by a standard deviation of its margin."""
+        return {
+            at: (
+                np.where(one.restricting, np.minimum(one.share + np.sqrt(one.error) / size, 1.0), 1.0),
+                np.where(one.restricting, np.minimum(1 - one.share + np.sqrt(one.error) / size, 1.0), 0.0),
+            )
+            for at, one in self.by_attribute.items()
+        }
+
+    def others(self, size: float, *but: int) -> Floats:
+        """Multiply the shares of all clauses but some."""
+        product = np.ones(self.queries)
+        for at, (share, _) in self.upper(size).items():
+            if at not in but:
+                product = product * share
+        return product
+
+    def margin_noise(self, values: Floats, size: float) -> Floats:
+        """Add up how far margins move answers."""
+        noise = np.full(self.queries, ROUNDING)
+        for at, one in self.by_attribute.items():
+            people = np.maximum(np.maximum(size * one.share, np.sqrt(one.error)), 1.0)
+            reach = np.maximum(self.others(size, at), np.minimum(np.abs(values) / people, 1.0))
+            noise = noise + np.where(one.restricting, reach**2 * one.error, 0.0)
+        return noise
+
+    def together(self, size: float, strength: float) -> Floats:
+        """Say how far clauses may hang together where regions do not tell."""
+        upper, variance = self.upper(size), np.zeros(self.queries)
+        reach = {at: (share * left) ** GAMMA for at, (share, left) in upper.items()}
+        for one, other in itertools.combinations(self.by_attribute, 2):
+            told = (1 - self.by_attribute[one].inside) * (1 - self.by_attribute[other].inside)
+            variance = variance + self.others(size, one, other) ** 2 * reach[one] * reach[other] * (1 - told)
+        for three in itertools.combinations(self.by_attribute, 3):
+            variance = variance + self.others(size, *three) ** 2 * np.prod([reach[at] for at in three], axis=0)
+        return np.asarray(strength * size * np.sqrt(variance))
+
+    def spread(self, size: float) -> Floats:
+        """Say how far people may be from an even spread inside regions, where no margin tells."""
+        upper, variance = self.upper(size), np.zeros(self.queries)
+        for at, one in self.by_attribute.items():
+            share, left = upper[at]
+            variance = variance + self.others(size, at) ** 2 * share * left * np.where(one.restricting, one.inside, 0.0)
+        return np.asarray(size * np.sqrt(variance) / 2)
+
+    def most(self, size: float) -> Floats:
+        """Bound answers to several clauses by the smallest that one alone allows."""
+        bounds = [
+            np.where(one.restricting, size * one.share + Z95 * np.sqrt(one.error + ROUNDING), np.inf)
+            for one in self.by_attribute.values()
+        ]
+        several = sum((one.restricting.astype(np.int64) for one in self.by_attribute.values()), np.zeros(self.queries))
+        return np.where(several > 1, np.min([np.full(self.queries, np.inf), *bounds], axis=0), np.inf)
+
+
 class RegionModel(Model):
     """People counted in regions, by class; inside a region they are spread by margins, or evenly."""
 
@@ -178,15 +263,41 @@ class RegionModel(Model):
     def counts(self) -> Noisy:
         """The counts of the regions as they were measured, the last time: regions x classes."""
 
-    @property
+    @cached_property
+    def fitted(self) -> Fitted | None:
+        """The distribution that agrees with all that was measured; None where margins were not bought."""
+        margins = self.all_margins
+        if margins is None:
+            return None
+        regions = np.arange(self.structure.regions)
+        return Fitted(margins, self.sides, [side.number(regions) for side in self.sides], self.interacting(margins))
+
+    @cached_property
+    def all_margins(self) -> Margins | None:
+        """The margins of all attributes and the class, if they were bought."""
+        classes = [
+            one
+            for one in self.draft.measurements
+            if one.question.is_marginal() and not one.question.attributes and one.question.classes > 1
+        ]
+        needed = {at for at, leaves in enumerate(self.schema.shape) if leaves > 1}
+        if self.draft.is_exact or not needed <= self.margins.keys() or (len(self.schema.classes) > 1 and not classes):
+            return None
+        return Margins.of(self.schema.shape, self.margins, classes, Size.of(self.draft.measurements))
+
     @abstractmethod
-    def values(self) -> Floats:
-        """The best estimates of the regions' counts: regions x classes. Classes err alike and apart."""
+    def interacting(self, margins: Margins) -> Floats:
+        """Put what the regions' counts say of attributes together on top of margins: masses of regions x classes."""
 
     @property
     @abstractmethod
-    def variances(self) -> Floats:
-        """The variance of each region's estimate of one class."""
+    def measured(self) -> Floats:
+        """The estimates of the regions' counts from their own measurements alone: regions x classes."""
+
+    @cached_property
+    def values(self) -> Floats:
+        """The best estimates of the regions' counts: regions x classes."""
+        return self.measured if self.fitted is None else self.fitted.masses
 
     @property
     @abstractmethod
@@ -225,32 +336,79 @@ class RegionModel(Model):
         return [self.structure.sides(attribute) for attribute in range(len(self.schema.shape))]
 
     @cached_property
-    def leaf_spreads(self) -> list[Spread]:
-        """How people are spread over the leaves of each attribute, in the order of codes."""
+    def spreads(self) -> list[Spread]:
+        """How people are spread over the leaves of each attribute, in the order of which regions have ranges."""
+        if self.fitted is not None:
+            return [Spread.of(len(weights), weights) for weights in self.fitted.weights]
+        people = [people_of(self.margins[at]) if at in self.margins else None for at in range(len(self.schema.shape))]
         return [
-            Spread.of(leaves, people_of(self.margins[attribute]) if attribute in self.margins else None)
-            for attribute, leaves in enumerate(self.schema.shape)
+            Spread.of(leaves, None if one is None else one[side.order])
+            for leaves, one, side in zip(self.schema.shape, people, self.sides, strict=True)
         ]
 
     @cached_property
-    def spreads(self) -> list[Spread]:
-        """The same in the order of which regions have ranges."""
-        return [spread.reordered(side.order) for spread, side in zip(self.leaf_spreads, self.sides, strict=True)]
+    def leaf_spreads(self) -> list[Spread]:
+        """The same in the order of codes."""
+        return [spread.reordered(np.argsort(side.order)) for spread, side in zip(self.spreads, self.sides, strict=True)]
 
     def bytes_for(self, query: Query) -> int:
         """Count the leaves and ranges of what the query restricts."""
         return sum(BYTES * (self.schema.shape[at] + len(self.ranges[at])) for at in query.weights)
 
     def answer(self, queries: Sequence[Query]) -> Answers:
-        """Cover ranges, sum over regions, weigh classes."""
-        overlaps = overlaps_of(self.ranges, self.spreads, [self._ordered(query) for query in queries])
+        """Cover ranges, sum over regions, weigh classes; then see how far all of it may err."""
+        ordered = [self._ordered(query) for query in queries]
+        overlaps = overlaps_of(self.ranges, self.spreads, ordered)
         sums = self.sums(overlaps, _settled(overlaps, len(queries)))
         classes = np.stack([query.classes for query in queries])
-        values, resolved = ((one * classes).sum(axis=1) for one in (sums.values, sums.resolved))
-        variances = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
-        assumed = np.where(sums.aligned, 0.0, values - resolved)
+        values = (sums.values * classes).sum(axis=1)
+        clauses = self._clauses(ordered, classes)
         texts = tuple(query.text for query in queries)
-        return Answers(texts, values, np.sqrt(variances), assumed, sums.aligned, self.cause)
+        if self.fitted is None:
+            variances = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
+            size = max(float(self.values.sum()), 1.0)
+            model = np.where(sums.aligned, 0.0, np.hypot(clauses.spread(size), clauses.together(size, SIGMA)))
+            return Answers(texts, values, np.sqrt(variances), model, np.full(len(values), np.inf), self.cause)
+        size = self.fitted.margins.size.value
+        noise = clauses.margin_noise(values, size) + self.region_noise(clauses)
+        model = clauses.together(size, self.strength)
+        return Answers(texts, values, np.sqrt(noise), model, clauses.most(size), self.cause)
+
+    @property
+    def strength(self) -> float:
+        """How strongly attributes hang together inside regions."""
+        return SIGMA
+
+    def region_noise(self, clauses: Clauses) -> Floats:  # noqa: ARG002
+        """Bound what is left of the noise of the regions' counts in answers, as variances."""
+        return np.zeros(1)
+
+    def _clauses(self, queries: Sequence[Mapping[int, Floats]], classes: Floats) -> Clauses:
+        """See what queries restrict each attribute and the class to."""
+        found: dict[int, Clause] = {}
+        regions, masses = np.arange(self.structure.regions), np.maximum(self.values, 0.0).sum(axis=1)
+        total = max(float(masses.sum()), 1e-9)
+        sides = {at: side.ranges for at, side in enumerate(self.sides)}
+        for at, overlap in overlaps_of(sides, self.spreads, queries).items():
+            shares = overlap.shares[:, overlap.clause_of]
+            by_range = np.bincount(self.sides[at].number(regions), masses, len(shares))
+            share = by_range @ shares / total
+            spread = by_range @ (shares * (1 - shares)) / total
+            inside = np.clip(spread / np.maximum(share * (1 - share), 1e-12), 0.0, 1.0)
+            error = np.zeros(len(queries))
+            restricting = overlap.clause_of > 0
+            if self.fitted is not None:
+                weights = np.stack([queries[number][at] for number in np.flatnonzero(restricting).tolist()])
+                back = weights[:, np.argsort(self.sides[at].order)]
+                error[restricting] = self.fitted.margins.errors(at, back, share[restricting] * total)
+            found[at] = Clause(shares, restricting, share, inside, error)
+        restricting = (classes != 1).any(axis=1)
+        if restricting.any():
+            by_class = np.maximum(self.values, 0.0).sum(axis=0)
+            error = np.zeros(len(queries)) if self.fitted is None else self.fitted.margins.class_errors(classes)
+            share = np.where(restricting, classes @ by_class / total, 1.0)
+            found[CLASS] = Clause(classes.T, restricting, share, np.zeros(len(queries)), error * restricting)
+        return Clauses(found, len(queries))
 
     def _ordered(self, query: Query) -> dict[int, Floats]:
         return {at: weights[self.sides[at].order] for at, weights in query.weights.items()}
@@ -298,11 +456,6 @@ class RegionModel(Model):
             for side, spread in zip(self.sides, self.spreads, strict=True)
         ]
         return leaves, classes
-
-    def margin_variances(self, attribute: int, borders: Integers) -> Floats | None:
-        """Ask the attribute's margin, if one was bought."""
-        margin = self.margins.get(attribute)
-        return None if margin is None else margin.variances_between(borders)
 
     def classify(self, columns: Sequence[Codes]) -> Integers:
         """Take the most frequent class of each row's region."""

@@ -23,8 +23,21 @@ from sfumato.geometry.halving import Level, levels_of
 from sfumato.geometry.regions import Sides
 from sfumato.geometry.tree import ROOT, Tree
 from sfumato.models.consistency import Consistent, LeastSquares, project
+from sfumato.models.fitting import LEAST_SHARE, Margins, shrunk
 from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
-from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, States, Sums
+from sfumato.models.regions import (
+    CLASS,
+    DECIMALS,
+    PARTLY,
+    UNTOUCHED,
+    WHOLE,
+    Clauses,
+    Overlap,
+    RegionModel,
+    Share,
+    States,
+    Sums,
+)
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
 
@@ -92,9 +105,54 @@ class TreeModel(RegionModel):
         return mean, precision
 
     @cached_property
-    def values(self) -> Floats:
+    def measured(self) -> Floats:
         """The ends' part of the consistent counts."""
         return np.asarray(self.nodes.values[self.tree.ends])
+
+    @cached_property
+    def _divided(self) -> Divided:
+        margins = self.all_margins
+        assert margins is not None
+        return divided(self.tree, self.nodes, margins)
+
+    def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002
+        """Divide people from the root down, by margins as far as the counts do not say otherwise."""
+        return np.asarray(self._divided.people[self.tree.ends, None] * self._divided.classes[self.tree.ends])
+
+    @cached_property
+    def estimated(self) -> Consistent:
+        """All nodes with their best estimates, which are the sums of their ends'."""
+        if self.fitted is None:
+            return self.nodes
+        values = np.zeros_like(self.nodes.values)
+        values[self.tree.ends] = self.fitted.masses
+        for level in reversed(self.nodes.passes.levels):
+            values[level.heads] = level.sums(values[level.nodes])
+        return replace(self.nodes, values=values)
+
+    def region_noise(self, clauses: Clauses) -> Floats:
+        """Add up what is left of the noise of every division, of people and of classes.
+
+        A node's departure from its share of its parent moves an answer by how much more of the node the query covers
+        than of the parent; one of its classes' shares by how much of it is covered.
+        """
+        people, nodes = self.estimated.values.sum(axis=1), np.zeros((len(self.tree), clauses.queries))
+        covered = np.ones((self.tree.regions, clauses.queries))
+        for at, one in clauses.by_attribute.items():
+            if at != CLASS:
+                covered *= one.shares[self.sides[at].number(np.arange(self.tree.regions))]
+        nodes[self.tree.ends] = covered * people[self.tree.ends, None]
+        for level in reversed(self.nodes.passes.levels):
+            nodes[level.heads] = level.sums(nodes[level.nodes])
+        nodes /= np.maximum(people, 1e-9)[:, None]
+        apart = nodes[1:] - nodes[self.tree.parents[1:]]
+        noise = self._divided.people_errors[1:] @ apart**2
+        if CLASS in clauses.by_attribute:
+            shares = clauses.by_attribute[CLASS].shares
+            beyond = shares - self.estimated.values[ROOT] @ shares / max(people[ROOT], 1e-9)
+            reached = (nodes * people[:, None]) ** 2
+            noise = noise + np.einsum("nq,nk,kq->q", reached, self._divided.class_errors, beyond**2)
+        return np.asarray(noise)
 
     @cached_property
     def variances(self) -> Floats:
@@ -104,7 +162,7 @@ class TreeModel(RegionModel):
     @property
     def total(self) -> int:
         """The root's people."""
-        return round(float(self.nodes.values[ROOT].sum()))
+        return round(float(self.estimated.values[ROOT].sum()))
 
     @property
     def shown(self) -> NDArray[Any]:
@@ -116,12 +174,12 @@ class TreeModel(RegionModel):
         refuse_unknown(how)
         if how == "clamp":
             return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
-        return np.asarray(project(self.tree.parents, self.nodes.values, self.nodes.passes.shares)[self.tree.ends])
+        return np.asarray(project(self.tree.parents, self.estimated.values, self.nodes.passes.shares)[self.tree.ends])
 
     def covering(self, regions: Booleans) -> tuple[Integers, Floats]:
         """Take the fewest nodes: consistent counts of nodes are the sums of their ends'."""
         nodes = fewest_nodes(self.tree, regions)
-        return self.tree.boxes_of(nodes).astype(np.int64), self.nodes.values[nodes]
+        return self.tree.boxes_of(nodes).astype(np.int64), self.estimated.values[nodes]
 
     def majorities(self) -> Integers:
         """Find the class of the largest share, where an end's counts differ from its parent's beyond the noise."""
@@ -140,7 +198,7 @@ class TreeModel(RegionModel):
     def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
         """Walk down and up the tree."""
         queries = len(share.weights)
-        walk = _Walk(self.nodes, overlaps, Sums.none(queries, self.values.shape[1]))
+        walk = _Walk(self.estimated, overlaps, Sums.none(queries, self.values.shape[1]))
         walk.begin(self._cut_for(queries), share)
         return walk.sums
 
@@ -182,7 +240,7 @@ class TreeModel(RegionModel):
 
     @cached_property
     def _people(self) -> Floats:
-        return np.asarray(self.nodes.values.sum(axis=1))
+        return np.asarray(self.estimated.values.sum(axis=1))
 
     def _branch(self, node: int, level: int, begin: float, end: float) -> Branch:
         names, along = list(self.schema.predictors), int(self.tree.split_by[node])
@@ -282,6 +340,61 @@ class ExactTreeModel(TreeModel):
             followers = level.nodes[empty[level.nodes]]
             majorities[followers] = majorities[self.tree.parents[followers]]
         return np.asarray(majorities[self.tree.ends])
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """People of every node divided among its children, and their shares of classes; and how far both may err."""
+
+    people: Floats
+    classes: Floats
+    """nodes x classes: shares"""
+    people_errors: Floats
+    """nodes: the variance that is left of a node's departure from its share of its parent, in people"""
+    class_errors: Floats
+    """nodes x classes: that of its classes' departures from its parent's, in shares"""
+
+
+def divided(tree: Tree, nodes: Consistent, margins: Margins) -> Divided:
+    """Divide people from the root down: a child gets its share of the parent by the margin of the attribute along which
+    it was cut out, corrected by what its own count departs from that, as far as that is more than noise.
+
+    Departures of all nodes of a level are shrunk together, of people and of classes apart.
+    """
+    classes, variances, totals = nodes.values.shape[1], nodes.variances(), nodes.values.sum(axis=1)
+    people, shares = np.zeros(len(tree)), np.zeros(nodes.values.shape)
+    people_errors, class_errors = np.zeros(len(tree)), np.zeros(nodes.values.shape)
+    people[ROOT], shares[ROOT] = margins.size.value, margins.classes / margins.classes.sum()
+    expected = _expected_shares(tree, margins)
+    for level in nodes.passes.levels:
+        own, family = level.nodes, level.family
+        parents, share = tree.parents[own], expected[own]
+        above, noise = people[parents], classes * variances[own]
+        size = np.maximum(above, np.sqrt(noise))
+        departures = (totals[own] - share * level.sums(totals[own])[family]) / size
+        moved, left, _ = shrunk(departures, noise * ((1 - share) ** 2 + share**2) / size**2, share * (1 - share) + 1e-6)
+        wanted = np.maximum(share + moved, LEAST_SHARE * share) * above
+        people[own] = wanted * above / np.maximum(level.sums(wanted)[family], 1e-12)
+        people_errors[own] = left * above**2
+        usual = shares[parents]
+        held = np.maximum(totals[own], np.sqrt(noise))[:, None]
+        more = (nodes.values[own] - usual * totals[own, None]) / held
+        unsure = variances[own, None] * ((1 - usual) ** 2 + (classes - 1) * usual**2) / held**2 + 1e-12
+        moved, left, _ = shrunk(more, unsure, usual * (1 - usual) + 1e-6)
+        shares[own] = _normal(usual + moved)
+        class_errors[own] = left
+    return Divided(people, shares, people_errors, class_errors)
+
+
+def _expected_shares(tree: Tree, margins: Margins) -> Floats:
+    """Work out the share of its parent that each node has by the margin of the attribute along which it was cut out."""
+    running = [np.concatenate(([0.0], np.cumsum(people))) for people in margins.people]
+    shares = np.ones(len(tree))
+    for at, sums in enumerate(running):
+        cut = np.flatnonzero(tree.attributes == at)
+        parents = tree.boxes[tree.parents[cut], at]
+        shares[cut] = (sums[tree.highs[cut]] - sums[tree.lows[cut]]) / (sums[parents[:, 1]] - sums[parents[:, 0]])
+    return shares
 
 
 ROUNDS = 20
