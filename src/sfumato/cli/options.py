@@ -133,7 +133,7 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
         what = f"{name} as published" if as_published else name
         raise MethodError(
             f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",
-            f"It has {', '.join('--' + one.replace('_', '-') for one in known)}.",
+            f"It has {', '.join('--' + one.replace('_', '-') for one in known) or 'no options'}.",
         )
     for key in [one.name for one in fields(method) if one.default is MISSING and one.name not in options]:
         raise MethodError(f"{name} must have its {key}", f"Give --{key}.")
