@@ -30,10 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.exact import read_fraction
+from sfumato.exact import can_be_summed, read_fraction, read_json
 from sfumato.privacy.ledger import Ledger, Publication
 from sfumato.privacy.measurements import most_paid
-from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, read_columns, read_text
+from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, SCHEMA_FILE, read_columns, read_text
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.release.records import count_names
 from sfumato.release.release import Release
@@ -105,7 +105,7 @@ KNOWN = {"published", "open", "settled by hand"}
 def refuse_unknown(manifest: Manifest, place: Path, book: Ledger) -> str:
     """Refuse a release that the account does not know as it is; else say how it knows it."""
     statement = book.statement()
-    named = json.loads(read_text(place / "schema.json")).get("name", "table")
+    named = read_json(read_text(place / SCHEMA_FILE)).get("name", "table")
     if named != statement.name:
         raise ReleaseError(f"the ledger must be that of table {named}, and is that of {statement.name}", AGAIN)
     found = [one for one in statement.publications if one.id == manifest.publication]
@@ -235,9 +235,10 @@ def _summed(plain: Any) -> str:
         return f"its ledger names {_many(lines, 'look')} without epsilon, and it claims none"
     parts = [read_fraction(line["epsilon"]) for line in lines]
     claim = read_fraction(plain["epsilon"])
-    if claim is None or any(part is None or part < 0 for part in parts):
+    known = [part for part in parts if part is not None and part >= 0]
+    if claim is None or len(known) < len(parts) or not can_be_summed(known):
         raise ReleaseError("the epsilons of the manifest must be fractions, none of them negative", AGAIN)
-    total = sum((part for part in parts if part is not None), Fraction(0))
+    total = sum(known, Fraction(0))
     if total != claim:
         raise ReleaseError(f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {claim}", AGAIN)
     return f"its ledger's {_many(lines, 'line')} sum to the epsilon that it claims, exactly {claim}"
