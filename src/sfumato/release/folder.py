@@ -29,7 +29,7 @@ from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Regions
 from sfumato.geometry.tree import Tree
-from sfumato.models import model_of
+from sfumato.models import model_type
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.schema.schema import Schema, fingerprint
@@ -258,7 +258,11 @@ def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> 
     exact = {one.noisy.is_exact for one in draft.measurements}
     if exact != {promise is not None}:
         raise ReleaseError("the release's counts must have the noise that its manifest tells of", AGAIN)
-    model_of(schema, draft)
+    kind = model_type(draft.model)
+    try:
+        kind(schema, draft)
+    except ReleaseError as error:
+        raise ReleaseError(error.problem, AGAIN) from None
     if promise is not None and not promise.kept(draft.structure, draft.final.counts):
         raise ReleaseError("the release's groups must be as its manifest promises", AGAIN)
 
