@@ -118,11 +118,16 @@ def refuse_some(places: Integers, number: int) -> None:
 
 
 def whole_numbers(given: Any) -> Integers:
-    """Read whole numbers from a list that anyone may have written."""
-    numbers = np.array(given)
-    if numbers.size and numbers.dtype.kind != "i":
-        raise ValueError("numbers must be whole, of 64 bits at most")
-    return numbers.astype(np.int64)
+    """Read a list of whole numbers that anyone may have written: nothing else is made room for, or taken for one.
+
+    >>> whole_numbers([0, True])
+    Traceback (most recent call last):
+    ValueError: numbers must be a list of whole ones, of 64 bits at most
+    """
+    fit = type(given) is list and {*map(type, given)} <= {int}
+    if not fit or max(map(abs, given), default=0) >= 2**63:
+        raise ValueError("numbers must be a list of whole ones, of 64 bits at most")
+    return np.array(given, np.int64)
 
 
 @dataclass(frozen=True, eq=False)

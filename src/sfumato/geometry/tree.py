@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import NONE, Codes, Integers, integers, read_only
 from sfumato.geometry.grid import Grid
+from sfumato.geometry.halving import depths_of
 from sfumato.geometry.regions import Sides, whole_numbers
 
 LONGEST_ROW = 1 << 22
@@ -174,11 +175,7 @@ class Tree:
     @cached_property
     def depths(self) -> Integers:
         """How many specializations lead to each node."""
-        depths, above = np.zeros(len(self), np.int64), self.parents
-        while (above != NONE).any():
-            depths += above != NONE
-            above = np.where(above == NONE, NONE, self.parents[above])
-        return read_only(depths)
+        return read_only(depths_of(self.parents))
 
     @cached_property
     def boxes(self) -> NDArray[np.int32]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import ReleaseError
-from sfumato.exact import read_fraction
+from sfumato.exact import can_be_summed, read_fraction, read_json
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
 from sfumato.release.promises import ConfidenceCap, KAnonymity, Promise
 
@@ -130,7 +130,7 @@ class Manifest:
     def loads(cls, text: str) -> Manifest:
         """Read it, refusing one that was edited or is too new."""
         try:
-            plain = json.loads(text, object_pairs_hook=_each_once)
+            plain = read_json(text)
             body = {key: value for key, value in plain.items() if key != "digest"}
             if isinstance(plain["format"], int) and plain["format"] > FORMAT:
                 raise ReleaseError(
@@ -154,19 +154,13 @@ class Manifest:
                 promise=None if private else PROMISES[plain["promise"]["model"]].of_plain(plain["promise"]),
                 looks=() if private else tuple(_look(line) for line in plain["ledger"]),
             )
+            if not can_be_summed(debit.epsilon for debit in manifest.debits):
+                raise ValueError("debits must add up to an epsilon that can be written")
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise ReleaseError("manifest.json must be a Sfumato manifest, and is not", AGAIN) from None
-        if manifest.plain() != plain:
+        if manifest.digest != plain["digest"]:
             raise ReleaseError("manifest.json must say what its ledger says, and does not", AGAIN)
         return manifest
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice: a person would believe the first, and a program the last."""
-    plain = dict(pairs)
-    if len(plain) < len(pairs):
-        raise ValueError("names must stand once")
-    return plain
 
 
 def _plain_debit(debit: Debit) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class Schema(BaseModel):
     @cached_property
     def digest(self) -> str:
         """A fingerprint of every declared fact."""
-        return hashlib.sha256(json.dumps(self.plain(), sort_keys=True).encode()).hexdigest()
+        return fingerprint(self.plain())
 
     def with_target(self, name: str) -> Schema:
         """Make another categorical attribute the class; the former one becomes an ordinary attribute."""
@@ -212,6 +212,11 @@ class Schema(BaseModel):
                 f"schema {path} must be a readable text file",
                 "Write one with `sfumato draft DATA`, or name it with --schema.",
             ) from None
+
+
+def fingerprint(plain: Any) -> str:
+    """Give the digest of a schema's plain values in their order, which decides the codes of attributes and leaves."""
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
 
 def _most_leaves(column: Column) -> int:
