@@ -61,7 +61,12 @@ ONE_OF_EVERY_KIND = cases([*first_of_each(METHODS), *first_of_each(WITHOUT_EPSIL
 def held_by(law: Callable[..., Any]) -> set[str]:
     """Tell which methods a test is run with."""
     marks = getattr(law, "pytestmark", [])
-    return {method.name for mark in marks if mark.name == "parametrize" and mark.args[0] == "method" for method in mark.args[1]}
+    return {
+        method.name
+        for mark in marks
+        if mark.name == "parametrize" and mark.args[0] == "method"
+        for method in mark.args[1]
+    }
 
 
 def publish(account: Account, table: Any, method: Parameters, out: Path | None = None, **how: Any) -> Release:

@@ -18,7 +18,7 @@ trees = random_trees(SHAPE)
 
 
 @given(trees)
-def test_every_point_lies_in_exactly_one_leaf_and_is_located_there(tree: Tree) -> None:
+def test_every_point_lies_in_exactly_one_end_and_is_located_there(tree: Tree) -> None:
     boxes = tree.boxes[tree.ends]
     inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
     assert (inside.sum(axis=1) == 1).all()
@@ -72,7 +72,7 @@ def test_a_tree_with_a_wrong_number_is_refused(tree: Tree, data: st.DataObject) 
         other = Tree.of_nodes(tree.shape, *fields)
     except ValueError:
         return
-    boxes = other.boxes[other.leaves]
+    boxes = other.boxes[other.ends]
     inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
     assert (inside.sum(axis=1) == 1).all(), "what is not refused is a partition all the same"
 
@@ -92,9 +92,9 @@ def test_a_tree_with_a_wrong_number_is_refused(tree: Tree, data: st.DataObject) 
         ([1], [3], [0, 1, 3], [0, 3]),
     ],
 )
-def test_refinements_that_do_not_fill_a_leaf_are_refused(nodes, attributes, borders, starts) -> None:
+def test_refinements_that_do_not_fill_an_end_are_refused(nodes, attributes, borders, starts) -> None:
     tree = Tree.whole(SHAPE).refine([0], [1], [0, 2, 5], [0, 3])
-    with pytest.raises(ValueError, match="leaves must be split"):
+    with pytest.raises(ValueError, match="ends must be split"):
         tree.refine(nodes, attributes, borders, starts)
 
 
@@ -122,10 +122,10 @@ def test_without_attributes_all_rows_lie_on_the_root() -> None:
     assert Tree.whole(()).locate([], 3).tolist() == [0, 0, 0]
 
 
-def test_borders_that_are_not_those_of_their_own_leaf_are_refused() -> None:
-    """With starts that count from the end, each leaf would get the children of the other."""
+def test_borders_that_are_not_those_of_their_own_end_are_refused() -> None:
+    """With starts that count backwards, each end would get the children of the other."""
     tree = Tree.whole((8,)).refine([0], [0], [0, 4, 8], [0, 3])
-    with pytest.raises(ValueError, match="leaves must be split"):
+    with pytest.raises(ValueError, match="ends must be split"):
         tree.refine([1, 2], [0, 0], [4, 6, 8, 0, 2, 4], [-3, 0, 3])
 
 
@@ -145,7 +145,7 @@ def test_a_tree_cannot_be_made_of_nodes_that_do_not_fill_their_parents(parents, 
 
 
 def test_a_tree_cannot_be_told_the_boxes_of_its_newest_nodes() -> None:
-    """Growth believes them: with other boxes, leaves would be refined outside of what their records paid for."""
+    """Growth believes them: with other boxes, ends would be refined outside of what their records paid for."""
     nodes = [np.array(one, np.int32) for one in ([-1, 0, 0], [-1, 0, 0], [-1, 0, 4], [-1, 4, 8])]
     with pytest.raises(TypeError, match="positional arguments"):
         Tree((8,), *nodes, np.array([[[0, 4]], [[6, 8]]], np.int32))
