@@ -122,13 +122,14 @@ class Sequence:
         places = question.places if candidates else np.arange(tally.places)
         spend = self.meter.rest(tally) if rest else self.spend(tally, len(places))
         rounds = len(self.purse.debits), len(self.recorder.calls)
+        margin_of_a_part = not candidates and isinstance(question.by, int) and tally.partition.regions > 1
+        refusal = PrivacyError if margin_of_a_part else BudgetError
         try:
             by_hand = self.answer(question, spend)
-        except (BudgetError, PrivacyError) as refusal:
-            of_a_part = isinstance(question, Cells) and isinstance(question.by, int) and tally.partition.regions > 1
-            assert isinstance(refusal, PrivacyError) == of_a_part, "of a part there is no margin"
+        except refusal:
             assert rounds == (len(self.purse.debits), len(self.recorder.calls)), "a refusal costs or looks"
             return
+        assert not margin_of_a_part, "a margin of a part of the table was sold"
         call, debit = self.recorder.calls[-1], self.purse.debits[-1]
         assert call.given.tolist() == by_hand, "the engine does not count as one does by hand"
         assert used(debit, call) == self.amounts(tally, spend, len(places)), "the price asked is not the price used"

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from open_tables import SMALL, Rows, drafted, exact, groups_by_hand, rows
 from sfumato import Mondrian, Schema
 from sfumato.errors import MethodError, SchemaError
-from sfumato.models.regions import regions_of
 
 SCORES = st.sampled_from(["median", "infogain"])
 
@@ -37,7 +36,7 @@ def test_no_allowed_split_is_left(table: Rows, k: int, score: str) -> None:
         return
     draft = drafted(Mondrian(k=k, score=score, narrow=False), table)
     codes = np.array(table)
-    region = regions_of(draft.structure, [np.array(column, np.uint8) for column in codes[:, :-1].T])
+    region = draft.structure.regions_of([np.array(column, np.uint8) for column in codes[:, :-1].T])
     boxes = draft.structure.boxes[draft.structure.ends]
     for one in np.unique(region):
         inside = codes[region == one]
@@ -58,7 +57,7 @@ def test_intervals_end_where_someone_is(table: Rows, k: int) -> None:
         return
     wide, narrow = (drafted(Mondrian(k=k, narrow=narrow), table) for narrow in (False, True))
     codes = np.array(table)
-    region = regions_of(narrow.structure, [np.array(column, np.uint8) for column in codes[:, :-1].T])
+    region = narrow.structure.regions_of([np.array(column, np.uint8) for column in codes[:, :-1].T])
     boxes = narrow.structure.boxes[narrow.structure.ends]
     for one in np.unique(region):
         for at in (0, 2):

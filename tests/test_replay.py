@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from contracts import EVERY_METHOD, ONE_OF_EACH
 from replay import Purse, Recorder, compare, domain_of, loss_of, run
-from sfumato import CDiffGen, DiffGen, DiffMulti, Schema
+from sfumato import CDiffGen, DiffGen, Schema
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import MethodError
 from sfumato.geometry.candidates import Candidates
@@ -168,5 +168,5 @@ def test_a_debit_smaller_than_the_noise_is_caught(method: Method) -> None:
 def test_a_doubled_count_is_caught(method: Method) -> None:
     columns = [np.zeros(1, np.uint8)] * 3
     twice = Doubled(columns, np.zeros(1, np.uint8))
-    with pytest.raises(AssertionError, match="costs? more than|scores move too far"):
+    with pytest.raises(AssertionError, match=r"costs? more than|scores move too far"):
         compare(method, SCHEMA, engine([]), twice, epsilon=Fraction(1), seed=1)
