@@ -1,14 +1,16 @@
 """Every method with every set of parameters that its class names: contracts take their cases from here.
 
 No test keeps a list of methods. `EVERY_METHOD` holds all examples of all methods with an epsilon, `SOME_OF_EACH` the
-first one and the first as published, for laws that take long; methods without epsilon have theirs. `held_by` tells
-which methods a law is held by, so that none is left out (test_contracts.py).
+first one and the first as published, for laws that take long, `ONE_OF_EACH` the first alone; methods without epsilon
+have theirs. `left_out` tells which methods a module's laws do not know (test_contracts.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -39,9 +41,13 @@ def first_of_each(registry: Registry) -> Iterator[Parameters]:
 
 def short(method: Parameters) -> str:
     """Name a method and what is not as usual about it."""
-    usual = {name: field.default for name, field in type(method).__dataclass_fields__.items()}
-    told = [f"{name}={value}" for name in usual if (value := getattr(method, name)) != usual[name]]
+    usual = {one.name: one.default for one in fields(method)}
+    told = [f"{name}={_words(value)}" for name in usual if (value := getattr(method, name)) != usual[name]]
     return " ".join((method.name, *told))
+
+
+def _words(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def cases(methods: Iterable[Parameters]) -> pytest.MarkDecorator:
@@ -60,13 +66,24 @@ ONE_OF_EVERY_KIND = cases([*first_of_each(METHODS), *first_of_each(WITHOUT_EPSIL
 
 def held_by(law: Callable[..., Any]) -> set[str]:
     """Tell which methods a test is run with."""
-    marks = getattr(law, "pytestmark", [])
-    return {
-        method.name
-        for mark in marks
-        if mark.name == "parametrize" and mark.args[0] == "method"
-        for method in mark.args[1]
-    }
+    marks = [mark for mark in getattr(law, "pytestmark", []) if mark.name == "parametrize" and mark.args[0] == "method"]
+    return {method.name for mark in marks for method in mark.args[1]}
+
+
+def laws_of(module: ModuleType) -> dict[str, set[str]]:
+    """Give the tests of a module that are run with methods, and which those are."""
+    tests = {name: held_by(one) for name, one in vars(module).items() if name.startswith("test_")}
+    return {name: methods for name, methods in tests.items() if methods}
+
+
+def left_out(module: ModuleType, *registries: Registry) -> set[str]:
+    """Tell which methods of registries are held to no law of a module, or to some of its laws and not to others.
+
+    A law is about all methods with an epsilon, about all without, or about all.
+    """
+    laws = laws_of(module).values()
+    partial = (set(registry) - law for registry in registries for law in laws if law & set(registry))
+    return set().union(*registries).difference(*laws).union(*partial)
 
 
 def publish(account: Account, table: Any, method: Parameters, out: Path | None = None, **how: Any) -> Release:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from open_tables import SMALL, Rows, exact, rows
@@ -102,6 +102,7 @@ def by_hand(method: Confidence, table: Rows) -> tuple[Counter[tuple], int]:
             return Counter((box(nodes), label) for nodes, label in people), suppressed
 
 
+@settings(max_examples=40)
 @given(rows(40), st.sampled_from(["0.5", "0.9", "1"]), Limits)
 def test_records_fare_as_if_each_climbed_alone(table: Rows, sampling: str, distortion: str) -> None:
     method = capped(sampling=sampling, distortion=distortion)
@@ -116,6 +117,7 @@ def test_records_fare_as_if_each_climbed_alone(table: Rows, sampling: str, disto
     assert sum(told) == suppressed == len(table) - draft.final.counts.sum()
 
 
+@settings(max_examples=40)
 @given(rows(60), st.sampled_from(["0.5", "0.9"]), st.randoms(use_true_random=False))
 def test_the_cap_holds_by_hand_and_the_order_does_not_matter(table: Rows, sampling: str, chance: random.Random) -> None:
     method = capped(sampling=sampling, distortion="1")

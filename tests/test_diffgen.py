@@ -96,7 +96,7 @@ def test_growth_to_the_end_publishes_the_contingency_table(paper_schema: Schema,
 
 
 def test_no_more_cells_than_allowed_are_ever_made(paper_schema: Schema, paper_engine: MemoryEngine) -> None:
-    for seed in range(10):
+    for seed in range(3):
         draft, purse = run(
             DiffGen(specializations=30, max_cells=64), paper_schema, paper_engine, Fraction(1), Recorder(seed)
         )

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay import Purse, Recorder, domain_of, run
@@ -115,6 +115,7 @@ def test_equation_14_is_what_taking_one_attribute_after_the_other_needs() -> Non
     assert most_specializations_of_boxes(attributes) == 1 + 2 + 6 * (1 + 67)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3))
 def test_equation_14_is_used_up_by_growth_without_end(leaves: list[int]) -> None:
     """A tree that specializes until nothing is left has made exactly so many specializations."""

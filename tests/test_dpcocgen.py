@@ -190,7 +190,7 @@ attributes:
 
 
 @pytest.mark.parametrize("epsilon", ["0.000001", "0.0001"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_epsilon_that_drowns_everything_gives_a_release_with_a_warning(epsilon: str, seed: int) -> None:
     draft, debits = published(DPCocGen(), epsilon, seed=seed)
     assert NO_STRUCTURE in draft.steps

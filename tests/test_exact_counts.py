@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from contracts import EVERY_OPEN_METHOD, ONE_OF_EACH, ONE_OF_EACH_OPEN
-from open_tables import SMALL, Fuse, Notes, exact
+from handmade import assert_same_draft
+from open_tables import SMALL, Fuse, Notes, Rows, exact, rows
 from sfumato import METHODS, WITHOUT_EPSILON, Account, Mondrian
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError
 from sfumato.geometry.grid import Grid
@@ -159,6 +163,28 @@ def test_the_account_publishes_and_remembers(account: Account, tmp_path: Path, m
     assert release.manifest.promise.kept(release.draft.structure, release.draft.final.counts)
     assert release.draft.is_exact
     assert 40 <= release.draft.final.counts.sum() <= 60
+
+
+@EVERY_OPEN_METHOD
+@settings(max_examples=10)
+@given(table=rows(40), chance=st.randoms(use_true_random=False))
+def test_a_promise_is_kept_on_any_table_and_the_order_of_rows_tells_nothing(
+    method: MethodWithoutEpsilon, table: Rows, chance: Random
+) -> None:
+    def drafted() -> Draft:
+        schema, counts = method.narrowed(SMALL), exact(table)
+        method.promise(schema).refuse_table(np.bincount([row[-1] for row in table], minlength=3))
+        knowing = method.informed(counts, schema)
+        draft = knowing.publish(counts, schema)
+        assert knowing.promise(schema).kept(draft.structure, draft.final.counts)
+        return draft
+
+    try:
+        draft = drafted()
+    except MethodError:
+        assume(False)
+    chance.shuffle(table)
+    assert_same_draft(draft, drafted())
 
 
 def test_a_budget_is_kept_from_the_start(tmp_path: Path, path: Path) -> None:

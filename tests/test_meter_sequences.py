@@ -187,20 +187,20 @@ def check_sequence(chance: Random, acts: list[str], *, exact: bool, rounds: int 
         sequence.check(exact=exact)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(chance=by_chance)
 def test_nobody_pays_more_than_the_debits_whatever_is_asked(chance: Random) -> None:
     """Stale stages, sibling refinements, unrelated trees, some of the ends, grids in between."""
     check_sequence(chance, ANYTHING, exact=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(chance=by_chance)
 def test_on_one_growing_tree_everyone_is_charged_to_the_grain(chance: Random) -> None:
     check_sequence(chance, ONE_TREE, exact=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 @given(chance=by_chance, block=st.integers(1, 5), dense=st.sampled_from([0, 20]))
 def test_sequences_are_counted_exactly_in_small_blocks(chance: Random, block: int, dense: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_tables import SMALL, Rows, drafted, exact, groups_by_hand, rows
@@ -17,6 +17,7 @@ from sfumato.errors import MethodError, SchemaError
 SCORES = st.sampled_from(["median", "infogain"])
 
 
+@settings(max_examples=50)
 @given(rows(), st.integers(2, 12), SCORES, st.integers(1, 2), st.booleans())
 def test_every_group_has_k_records_and_l_values(table: Rows, k: int, score: str, diversity: int, narrow: bool) -> None:
     method = Mondrian(k=k, score=score, diversity=diversity, narrow=narrow)
@@ -30,6 +31,7 @@ def test_every_group_has_k_records_and_l_values(table: Rows, k: int, score: str,
     assert held.tolist() == [[group[label] for label in range(3)] for group in groups]
 
 
+@settings(max_examples=50)
 @given(rows(), st.integers(2, 6), SCORES)
 def test_no_allowed_split_is_left(table: Rows, k: int, score: str) -> None:
     if len(table) < k:
@@ -51,6 +53,7 @@ def test_no_allowed_split_is_left(table: Rows, k: int, score: str) -> None:
                 assert not all(part >= k or (empty_allowed and part == 0) for part in parts)
 
 
+@settings(max_examples=50)
 @given(rows(), st.integers(2, 6))
 def test_intervals_end_where_someone_is(table: Rows, k: int) -> None:
     if len(table) < k:

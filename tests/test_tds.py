@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_tables import SMALL, Rows, drafted, exact, groups_by_hand, rows
@@ -17,6 +17,7 @@ from sfumato.errors import MethodError
 from sfumato.without_epsilon.tds import TopDown
 
 
+@settings(max_examples=40)
 @given(rows(), st.integers(2, 12))
 def test_every_group_has_k_records(table: Rows, k: int) -> None:
     if len(table) < k:
@@ -64,6 +65,7 @@ def best_by_hand(cuts: list[tuple[int, ...]], table: Rows, k: int) -> float | No
     return max(scores, default=None)
 
 
+@settings(max_examples=40)
 @given(rows(40), st.integers(2, 5))
 def test_every_step_takes_the_best_information_gain_per_anonymity_loss(table: Rows, k: int) -> None:
     if len(table) < k:

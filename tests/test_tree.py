@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.geometry.tree import Tree
@@ -17,6 +17,7 @@ POINTS = np.array(list(product(*map(range, SHAPE))), np.uint8)
 trees = random_trees(SHAPE)
 
 
+@settings(max_examples=40)
 @given(trees)
 def test_every_point_lies_in_exactly_one_end_and_is_located_there(tree: Tree) -> None:
     boxes = tree.boxes[tree.ends]
@@ -25,6 +26,7 @@ def test_every_point_lies_in_exactly_one_end_and_is_located_there(tree: Tree) ->
     assert np.array_equal(tree.ends[inside.argmax(axis=1)], tree.locate(list(POINTS.T), len(POINTS)))
 
 
+@settings(max_examples=40)
 @given(growing_trees(SHAPE))
 def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tree]) -> None:
     nodes = stages[0].locate(list(POINTS.T), len(POINTS))
@@ -35,6 +37,7 @@ def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tr
         assert not coarser.refines(tree.stage)
 
 
+@settings(max_examples=40)
 @given(trees)
 def test_children_are_searched_for_as_they_are_looked_up(tree: Tree) -> None:
     """And rows are moved in blocks of any size."""
@@ -46,12 +49,14 @@ def test_children_are_searched_for_as_they_are_looked_up(tree: Tree) -> None:
         assert np.array_equal(again.locate(list(POINTS.T), len(POINTS)), looked_up)
 
 
+@settings(max_examples=40)
 @given(trees)
 def test_the_boxes_of_some_nodes_are_among_all_boxes(tree: Tree) -> None:
     nodes = np.arange(len(tree))[::2]
     assert np.array_equal(tree.boxes_of(nodes), tree.boxes[nodes])
 
 
+@settings(max_examples=40)
 @given(trees)
 def test_a_tree_is_known_by_its_nodes(tree: Tree) -> None:
     again = Tree.of_nodes(tree.shape, tree.parents, tree.attributes, np.stack([tree.lows, tree.highs], axis=1))
@@ -60,6 +65,7 @@ def test_a_tree_is_known_by_its_nodes(tree: Tree) -> None:
     assert np.array_equal(again.ends, tree.ends)
 
 
+@settings(max_examples=40)
 @given(trees, st.data())
 def test_a_tree_with_a_wrong_number_is_refused(tree: Tree, data: st.DataObject) -> None:
     if len(tree) == 1:
