@@ -140,7 +140,8 @@ class CoclusterModel(GridModel):
 
     def _is_histogram(self, one: Measurement) -> bool:
         finest, classes = Grid.finest(self.schema.shape), len(self.schema.classes)
-        return one.question.regions == finest and one.question.classes == classes
+        alike = len(one.noisy.rates) == 1
+        return alike and one.question.regions == finest and one.question.classes == classes
 
     def uses(self, one: Measurement) -> bool:
         """Use the histogram, too."""

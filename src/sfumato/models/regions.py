@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Codes, Floats, Integers, row_keys
 from sfumato.errors import BLAME, ReleaseError
 from sfumato.geometry.regions import Regions, Sides
-from sfumato.models.margins import Margin, Spread, depth_of, margins_of, people_of, sums_within
+from sfumato.models.margins import Margin, Spread, is_level, margins_of, people_of, sums_within
 from sfumato.models.model import Answers, Groups, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.schema.schema import Predictor, Schema
@@ -140,6 +140,9 @@ class RegionModel(Model):
         unused = [one.label for one in draft.measurements if not self.uses(one)]
         if unused:
             raise ReleaseError(f"what was measured ({unused[0][:60]}) must be used, and no region knows of it", BLAME)
+        others = [one for one in draft.measurements if all(one is not own for own in self.own)]
+        self.margins: dict[int, Margin] = margins_of([one for one in others if is_level(one)])
+        """what was measured of single attributes"""
 
     @staticmethod
     def reads(question: Question) -> bool:
@@ -149,7 +152,7 @@ class RegionModel(Model):
     def uses(self, one: Measurement) -> bool:
         """Use the regions' own counts, margins, and the size of the table."""
         size = one.question.is_marginal() and not one.question.attributes
-        return size or depth_of(one.question) is not None or any(one is own for own in self.own)
+        return size or is_level(one) or any(one is own for own in self.own)
 
     @cached_property
     def own(self) -> tuple[Measurement, ...]:
@@ -161,12 +164,6 @@ class RegionModel(Model):
             if (one.question.regions is structure or one.question.regions == structure)
             and one.question.classes == len(self.schema.classes)
         )
-
-    @cached_property
-    def margins(self) -> dict[int, Margin]:
-        """What was measured of single attributes."""
-        others = [one for one in self.draft.measurements if all(one is not own for own in self.own)]
-        return margins_of([one for one in others if depth_of(one.question) is not None])
 
     @property
     def structure(self) -> Regions:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,6 +251,14 @@ class PaperTreeModel(TreeModel):
 
 class ExactTreeModel(TreeModel):
     """Ends of a tree that were counted exactly: their counts are the truth, and nothing errs."""
+
+    exact: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Refuse more than the ends, or them in another order: nothing can be added to exact counts."""
+        super().__init__(schema, draft)
+        if len(draft.measurements) != 1 or not np.array_equal(draft.final.question.nodes, self.tree.ends):
+            raise ReleaseError(*UNMEASURED)
 
     @cached_property
     def nodes(self) -> Consistent:
