@@ -34,7 +34,7 @@ from sfumato.models import tree as tree_answers
 from sfumato.models.consistency import Consistent
 from sfumato.models.model import Z95
 from sfumato.privacy.measurements import Noisy
-from sfumato.release import queries
+from sfumato.release import release as queries
 
 HANDMADE = release_over(handmade_tree(), [[4, 1], [5, 2], [9, 3]], {2: [1, 9]})
 PAPER = "tree with the paper's weights"

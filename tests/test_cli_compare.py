@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import SCHEMA, done, done_json, people, refused, write
-from sfumato.cli.methods import read_contestants
+from sfumato.cli.options import read_contestants
 from sfumato.cli.show import bar
 from sfumato.errors import MethodError
 

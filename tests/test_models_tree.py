@@ -28,9 +28,8 @@ from handmade import (
 )
 from sfumato import Release
 from sfumato.errors import ReleaseError
-from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
-from sfumato.geometry.regions import Regions, Sides
+from sfumato.geometry.regions import Boxes, Regions, Sides
 from sfumato.geometry.tree import Tree
 from sfumato.models import model_of
 from sfumato.models.consistency import Consistent

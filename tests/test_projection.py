@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from measured_trees import Case, cases, sums_of_children, thorough
-from sfumato.models.projection import nearest, nonnegative, project, whole
+from sfumato.models.consistency import nearest, nonnegative, project, whole
 
 
 def bisected(estimates: np.ndarray, variances: np.ndarray, total: int) -> np.ndarray:

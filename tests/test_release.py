@@ -16,7 +16,7 @@ import pytest
 from handmade import BOXES, PEOPLE, assert_equal, release_of
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.models.projection import nonnegative
+from sfumato.models.consistency import nonnegative
 from sfumato.tables import encode, open_table
 
 # Records.

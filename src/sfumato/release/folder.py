@@ -24,9 +24,8 @@ import pyarrow.parquet as pq
 from sfumato.arrays import Integers
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import read_fraction
-from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
-from sfumato.geometry.regions import Regions
+from sfumato.geometry.regions import Boxes, Regions
 from sfumato.geometry.tree import Tree
 from sfumato.models import model_of
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
@@ -194,23 +193,13 @@ def _read_measurement(
 
 
 def _question(schema: Schema, structure: Regions, of: Any, places: Integers, classes: int) -> Question:
-    if of != "structure":
-        grid = Grid.of_plain(schema.shape, of)
-        if not _are_all(places, grid.regions):
-            raise ReleaseError("the release must have a count for every part of a marginal", AGAIN)
-        return Question(grid, None, classes)
-    if not isinstance(structure, Tree):
-        if not _are_all(places, structure.regions):
-            raise ReleaseError("the release must have counts for every region", AGAIN)
-        return Question(structure, None, classes)
-    if not ((places >= 0) & (places < len(structure))).all() or len(np.unique(places)) < len(places):
-        raise ReleaseError("the release's counts must be of different nodes of its tree", AGAIN)
-    return Question(structure, places, classes)
-
-
-def _are_all(places: Integers, number: int) -> bool:
-    """Tell whether these are all of so many places, in their order."""
-    return len(places) == number and np.array_equal(places, np.arange(len(places)))
+    regions = structure if of == "structure" else Grid.of_plain(schema.shape, of)
+    try:
+        return Question(regions, regions.nodes_at(places), classes)
+    except ValueError:
+        raise ReleaseError(
+            "the release's counts must be of all regions, or of different nodes of a tree", AGAIN
+        ) from None
 
 
 def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> None:
@@ -251,7 +240,12 @@ def whole_numbers(column: pa.ChunkedArray) -> Integers:
     """Read a column of 64-bit whole numbers without gaps."""
     if not pa.types.is_int64(column.type) or column.null_count:
         raise ReleaseError("the release's counts must be whole numbers", AGAIN)
-    return np.asarray(column.to_numpy())
+    return np.concatenate([np.zeros(0, np.int64), *map(_numbers, column.chunks)])
+
+
+def _numbers(chunk: pa.Array) -> Integers:
+    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
+    return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
 
 
 def read_rate(text: Any) -> Fraction:
