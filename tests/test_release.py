@@ -17,7 +17,8 @@ from handmade import BOXES, PEOPLE, assert_equal, release_of
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.models.consistency import nonnegative
-from sfumato.tables import encode, open_table
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 # Records.
 
