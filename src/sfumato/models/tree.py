@@ -256,7 +256,8 @@ class ExactTreeModel(TreeModel):
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse more than the ends, or them in another order: nothing can be added to exact counts."""
         super().__init__(schema, draft)
-        if len(draft.measurements) != 1 or not np.array_equal(draft.final.question.nodes, self.tree.ends):
+        nodes = draft.final.question.nodes
+        if len(draft.measurements) != 1 or nodes is None or not np.array_equal(nodes, self.tree.ends):
             raise ReleaseError(*UNMEASURED)
 
     @cached_property
@@ -359,8 +360,9 @@ def fewest_nodes(tree: Tree, regions: Booleans) -> Integers:
     """
     missing = np.zeros(len(tree), np.int64)
     missing[tree.ends] = ~regions
-    for level in reversed(levels_of(tree.parents.astype(np.int64))):
-        missing[level.heads] = np.add.reduceat(missing[level.nodes], level.starts)
+    for depth in range(int(tree.depths.max()), 0, -1):
+        nodes = np.flatnonzero(tree.depths == depth)
+        np.add.at(missing, tree.parents[nodes], missing[nodes])
     whole = missing == 0
     return np.flatnonzero(whole & ~np.where(np.arange(len(tree)) == ROOT, False, whole[tree.parents]))
 
