@@ -1,9 +1,9 @@
-"""The folder that a release is on disk, the same for every kind: what was measured, the structure, the schema, and a
-manifest that seals them.
+"""A release as a folder on disk, the same for every kind: what was measured, the structure, the schema, the records for
+people to read, and a manifest that seals them.
 
-`records.parquet` is for everyone. `measurements.parquet` has a row for every count as it was measured, with the number
-of its measurement, its place and its class; `structure.json` says which structure and which questions these numbers
-refer to, with the exact rates of the noise.
+`measurements.parquet` has a row for every count as it was measured, with the number of its measurement, its place and
+its class; `structure.json` says which structure and which questions these numbers refer to, with the exact rates of the
+noise. `records.parquet` is for everyone.
 
 Anyone may have forged such files. Reading executes nothing, believes nothing that the manifest's digests do not cover,
 and takes no more memory than the files have bytes for.
@@ -36,26 +36,27 @@ from sfumato.storage import give_room, reason_of, refuse_special, sha256
 RECORDS_FILE, MANIFEST_FILE, SCHEMA_FILE = "records.parquet", "manifest.json", "schema.json"
 MEASUREMENTS_FILE, STRUCTURE_FILE = "measurements.parquet", "structure.json"
 FILES = {RECORDS_FILE, MEASUREMENTS_FILE, STRUCTURE_FILE, SCHEMA_FILE}
+"""The files that a manifest seals."""
 COLUMNS = ("measurement", "place", "class", "count", "rate")
-BYTES_PER_CELL = 32
-BYTES_PER_LEAF = 128
+"""The columns of `measurements.parquet`."""
 STRUCTURES: Mapping[str, type[Grid] | type[Tree] | type[Boxes]] = {one.kind: one for one in (Grid, Tree, Boxes)}
+"""The kinds of structures, by name."""
+
+BYTES_PER_CELL = 32
+"""How many bytes on disk a cell takes at most."""
+BYTES_PER_LEAF = 128
+"""How many bytes on disk the name of a leaf takes at most."""
 MOST_VALUES = 1 << 24
-"""A table of a release may have so many values, however short its file is."""
+"""How many values a table of a release may have, however short its file is."""
 VALUES_PER_BYTE = 64
-"""And so many more for each byte of it: noise cannot be packed closer."""
+"""How many more values a table may have for each byte of its file: noise cannot be packed closer."""
 CODECS = {"ZSTD", "SNAPPY", "UNCOMPRESSED"}
-"""What cannot make gigabytes out of kilobytes: zstd takes four bytes at least for each 128 kB."""
+"""The codecs that cannot make gigabytes out of kilobytes: zstd takes four bytes at least for each 128 kB."""
 UNREADABLE = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError),
     pa.ArrowException,
 )
-"""What reading something else than was expected raises."""
-
-
-def space_for(cells: int, schema: Schema) -> int:
-    """Bound the bytes that a release takes on disk: cells of dictionary codes, named leaves, and small change."""
-    return (1 << 20) + cells * BYTES_PER_CELL + sum(schema.shape) * BYTES_PER_LEAF
+"""What reading raises where a file is something else than was expected."""
 
 
 def write_release(
@@ -77,28 +78,12 @@ def write_release(
     return sealed
 
 
-def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
-
-
 def _write_records(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     first = next(batches)
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)
-
-
-def plain_draft(draft: Draft) -> dict[str, Any]:
-    """Write in plain values what is not a count: the model, the structure, and every question with its rates."""
-    return {
-        "model": draft.model,
-        "structure": {"kind": draft.structure.kind} | draft.structure.plain(),
-        "measurements": [
-            {"label": one.label} | one.question.plain(draft.structure) | {"rates": list(map(str, one.noisy.rates))}
-            for one in draft.measurements
-        ],
-    }
 
 
 def _write_measurements(path: Path, draft: Draft) -> None:
@@ -116,6 +101,27 @@ def _write_measurements(path: Path, draft: Draft) -> None:
                 np.repeat(one.noisy.rate_of, classes),
             )
             writer.write_table(pa.table([pa.array(column, pa.int64()) for column in columns], schema=fields))
+
+
+def plain_draft(draft: Draft) -> dict[str, Any]:
+    """Write in plain values what is not a count: the model, the structure, and every question with its rates."""
+    return {
+        "model": draft.model,
+        "structure": {"kind": draft.structure.kind} | draft.structure.plain(),
+        "measurements": [
+            {"label": one.label} | one.question.plain(draft.structure) | {"rates": list(map(str, one.noisy.rates))}
+            for one in draft.measurements
+        ],
+    }
+
+
+def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
+def space_for(cells: int, schema: Schema) -> int:
+    """Bound the bytes that a release takes on disk: cells of dictionary codes, named leaves, and a megabyte."""
+    return (1 << 20) + cells * BYTES_PER_CELL + sum(schema.shape) * BYTES_PER_LEAF
 
 
 def read_release(folder: str | Path) -> tuple[Schema, Draft, Manifest]:
@@ -139,12 +145,6 @@ def read_release(folder: str | Path) -> tuple[Schema, Draft, Manifest]:
     except UNREADABLE:
         raise ReleaseError(f"{place} must be a Sfumato release, and its files do not fit together", AGAIN) from None
     return schema, draft, manifest
-
-
-def read_text(path: Path) -> str:
-    """Read a file of the release as text."""
-    refuse_special(path)
-    return path.read_text(encoding="utf-8")
 
 
 def _read_draft(place: Path, schema: Schema) -> Draft:
@@ -173,9 +173,7 @@ def _read_draft(place: Path, schema: Schema) -> Draft:
 def _read_measurement(
     schema: Schema, structure: Regions, plain: Mapping[str, Any], columns: Mapping[str, Integers]
 ) -> Measurement:
-    """Put a question and its counts together, refusing places and rates that there are not, and places that come
-    twice.
-    """
+    """Put a question and its counts together; refuse places and rates that there are not, and repeated places."""
     classes = len(schema.classes) if plain["by_class"] is True else 1
     if len(columns["count"]) % classes:
         raise ReleaseError("the release's counts must be those of its measurements, in their order", AGAIN)
@@ -203,8 +201,10 @@ def _question(schema: Schema, structure: Regions, of: Any, places: Integers, cla
 
 
 def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> None:
-    """Refuse files that contradict each other: the schema's digest, the promise's attributes, noise that is missing or
-    should not be there, and counts that the model cannot read.
+    """Refuse files that contradict each other.
+
+    The schema must have its digest, the promise its attributes, and the counts their noise or none; the model must be
+    able to read them, and the groups must keep the promise.
     """
     promise = manifest.promise
     if manifest.schema_digest != schema.digest:
@@ -217,6 +217,12 @@ def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> 
     model_of(schema, draft)
     if promise is not None and not promise.kept(draft.structure, draft.final.counts):
         raise ReleaseError("the release's groups must be as its manifest promises", AGAIN)
+
+
+def read_text(path: Path) -> str:
+    """Read a file of the release as text."""
+    refuse_special(path)
+    return path.read_text(encoding="utf-8")
 
 
 def read_columns(path: Path, names: Sequence[str]) -> pa.Table:
@@ -244,12 +250,12 @@ def whole_numbers(column: pa.ChunkedArray) -> Integers:
 
 
 def _numbers(chunk: pa.Array) -> Integers:
-    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
+    """View an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
     return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
 
 
 def read_rate(text: Any) -> Fraction:
-    """Read the rate of a noise."""
+    """Read the rate of noise: a positive fraction."""
     rate = read_fraction(text)
     if rate is None or rate <= 0:
         raise ReleaseError("the release's epsilons must be positive fractions", AGAIN)

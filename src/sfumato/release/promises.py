@@ -1,24 +1,7 @@
-"""What a release without epsilon promises, as a value: said in words, written to manifests, and checked on the counts.
+"""What a release without epsilon promises: said in words, written to manifests, and checked on the counts.
 
-Public, because all sides speak of it: a method names its promise, the account holds the finished groups to it, and the
-manifest states it.
-
-What everybody knows of the people in a table: how probable a generalized record is in the population.
-
-Attributes are independent, each with the probabilities of its leaves, but for rules: among people of a condition, some
-sensitive values have probabilities of their own. The other values share what is left there in proportion to their own
-probabilities, and outside all conditions every value has what its overall probability leaves, so that all of it is one
-distribution. With conditions c of probability P(c), and P(s | c) as the rules say,
-
-    P(s | no condition) = (P(s) - sum of P(c) P(s | c)) / (1 - sum of P(c)),
-    P(box, s) = P(box) P(s | no condition) + sum of P(box and c) (P(s | c) - P(s | no condition)).
-
-The promise of the confidence-capped framework (Sattar, Li, Ding, Liu, Vincent): nobody can claim more about a person
-from a record than one would expect of the record to be there by chance.
-
-The **observed confidence** of a record is the sampling rate times the share of its sensitive value in its group. Its
-**expected confidence** is the probability that such a record occurs among n drawn from public knowledge, 1 - (1 - P)^n,
-where n is the number of published records. The first never exceeds the second.
+A method names its promise, the account holds the finished groups to it, and the manifest states it. There are two:
+k-anonymity, and a cap of confidence that rests on public knowledge of the people in a table.
 """
 
 from __future__ import annotations
@@ -31,20 +14,28 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.arrays import Floats, Integers
+from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.exact import read_fraction, read_whole
 from sfumato.geometry.regions import Regions
 
 NOT_DIFFERENTIAL = "It is NOT differentially private: its counts are exact, and no epsilon bounds what they tell."
+"""What every guarantee without epsilon ends with."""
+ROUNDING = 1e-9
+"""By how much a confidence may exceed its cap: on another machine logarithms may round otherwise."""
+SLACK = 1e-9
+"""Probabilities that differ by less than this are the same."""
+
+Source = Literal["public", "the table itself"]
+"""Where statistics come from."""
 
 
 class Promise(Protocol):
-    """What is said of the groups of a release, by class, and can be checked on them."""
+    """What is said of the groups of a release, and can be checked on their counts by class."""
 
     model: ClassVar[str]
+    """its name"""
 
     @property
     def quasi(self) -> tuple[str, ...]:
@@ -57,6 +48,10 @@ class Promise(Protocol):
     @property
     def sampling(self) -> Fraction:
         """The probability with which each record of the table was drawn to be published; 1 if all were."""
+
+    @property
+    def knowledge(self) -> Knowledge | None:
+        """The statistics that it takes for publicly known, if it does."""
 
     @property
     def guarantee(self) -> str:
@@ -74,23 +69,20 @@ class Promise(Protocol):
     def terms(self) -> Sequence[tuple[str, str]]:
         """Its numbers, and what they mean."""
 
-    @property
-    def knowledge(self) -> Knowledge | None:
-        """The statistics that it takes for known."""
+    def refuse_table(self, counts: Integers) -> None:
+        """Refuse a table, of so many records by class, that no generalization can save."""
+
+    def kept(self, regions: Regions, counts: Integers) -> bool:
+        """Whether it holds of all groups: the regions, and their counts by class."""
+
+    def kept_by_records(self, sizes: Integers, values: Integers) -> bool:
+        """Whether it holds of groups of records that show the same values of the quasi-identifiers.
+
+        `sizes` are the records of each group, `values` its different sensitive values.
+        """
 
     def plain(self) -> dict[str, Any]:
-        """Give it as plain values."""
-
-    def refuse_table(self, counts: NDArray[np.int64]) -> None:
-        """Refuse a table, all of it as one group of so many records by class, that no generalization can save."""
-
-    def kept(self, regions: Regions, counts: NDArray[np.int64]) -> bool:
-        """Tell whether it holds of all groups: the regions, and their counts by class."""
-
-    def kept_by_records(self, sizes: NDArray[np.int64], values: NDArray[np.int64]) -> bool:
-        """Tell whether it holds of records that show the same values of the quasi-identifiers: how many there are in
-        each group, and how many different sensitive values they have.
-        """
+        """Write it as plain values."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +101,11 @@ class KAnonymity:
     sensitive: str | None = None
     """the attribute that is published as it is"""
     diversity: int = 1
+    """l, how many different sensitive values every group has at least"""
 
     @property
     def guarantee(self) -> str:
-        """Say k and over what, l and of what."""
+        """The promise in a sentence: k and over what, l and of what."""
         diverse = f" and at least {self.diversity} different values of {self.sensitive}" if self.diversity > 1 else ""
         return (
             f"This release is {self.k}-anonymous over {', '.join(self.quasi)}: records that share their generalized "
@@ -121,7 +114,7 @@ class KAnonymity:
 
     @property
     def adversary(self) -> str:
-        """Say what must not be known."""
+        """Whom it holds against, and what must not be known."""
         alike = "agrees on it" if self.diversity < 2 else "mostly agrees on it"
         open_end = "" if self.sensitive is None else f", nor hide {self.sensitive} where a group {alike}"
         return (
@@ -133,23 +126,28 @@ class KAnonymity:
 
     @property
     def headline(self) -> str:
-        """Say k, and l."""
+        """The promise in a few letters: k, and l."""
         return f"k = {self.k:,}" + (f", l = {self.diversity}" if self.diversity > 1 else "")
 
     @property
     def terms(self) -> Sequence[tuple[str, str]]:
-        """Say k, over what, and l."""
+        """Its numbers: k, over what, and l."""
         terms = [("k, records in the smallest group", f"{self.k:,}"), ("quasi-identifiers", ", ".join(self.quasi))]
         diverse = [(f"l, different values of {self.sensitive}", f"{self.diversity:,}")]
         return terms + (diverse if self.diversity > 1 else [])
+
+    @property
+    def sampling(self) -> Fraction:
+        """1: all records are published."""
+        return Fraction(1)
 
     @property
     def knowledge(self) -> Knowledge | None:
         """None: it speaks of groups alone."""
         return None
 
-    def holds(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell of which groups it holds; classes are the last axis.
+    def holds(self, counts: Integers) -> Booleans:
+        """Which groups it holds of; classes are the last axis of the counts.
 
         >>> KAnonymity(3, ("age",), "income", 2).holds(np.array([[3, 0], [2, 1], [1, 1], [0, 0]])).tolist()
         [False, True, False, False]
@@ -157,7 +155,7 @@ class KAnonymity:
         large = counts.sum(axis=-1) >= self.k
         return np.asarray(large & ((counts > 0).sum(axis=-1) >= self.diversity) if self.diversity > 1 else large)
 
-    def refuse_table(self, counts: NDArray[np.int64]) -> None:
+    def refuse_table(self, counts: Integers) -> None:
         """Refuse fewer than k records, or fewer than l sensitive values."""
         if counts.sum() < self.k:
             raise MethodError(
@@ -169,31 +167,26 @@ class KAnonymity:
                 "Use a smaller diversity, or another sensitive attribute.",
             )
 
-    @property
-    def sampling(self) -> Fraction:
-        """All records."""
-        return Fraction(1)
-
-    def kept(self, regions: Regions, counts: NDArray[np.int64]) -> bool:
-        """Tell whether it holds of every group; where nobody is, there is nothing to protect."""
+    def kept(self, regions: Regions, counts: Integers) -> bool:
+        """Whether it holds of every group; where nobody is, there is nothing to protect."""
         if not regions.disjoint or counts.ndim != 2 or len(counts) != regions.regions:
             return False
         return bool((counts >= 0).all() and (self.holds(counts) | (counts.sum(axis=-1) == 0)).all())
 
     def kept_by_records(self, sizes: Integers, values: Integers) -> bool:
-        """Tell whether every group of equal records has k of them, and l sensitive values."""
+        """Whether every group of equal records has k of them, and l sensitive values."""
         large = bool((sizes >= self.k).all())
         return large and (self.sensitive is None or bool((values >= self.diversity).all()))
 
     def plain(self) -> dict[str, Any]:
-        """Give it as plain values; without a diversity none is mentioned."""
+        """Write it as plain values; a diversity of 1 is not mentioned."""
         plain: dict[str, Any] = {"model": self.model, "k": self.k, "quasi": list(self.quasi)}
         plain |= {"sensitive": self.sensitive} if self.sensitive is not None else {}
         return plain | ({"diversity": self.diversity} if self.diversity > 1 else {})
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Read it back, refusing what is none."""
+        """Read it from plain values; refuse anything else."""
         k, diversity = read_whole(plain["k"]), read_whole(plain.get("diversity", 1))
         sensitive, quasi = plain.get("sensitive"), tuple(plain["quasi"])
         named = all(isinstance(name, str) for name in quasi) and isinstance(sensitive, str | None)
@@ -202,42 +195,166 @@ class KAnonymity:
         return cls(k, quasi, sensitive, diversity)
 
 
-Source = Literal["public", "the table itself"]
+LEAK = (
+    "Public statistics were NOT given: what is expected was taken from the sampled records themselves, suppressed ones "
+    "included. Their margins are published with it, rounded down to steps of at least 1 % and 20 records: a leak, and "
+    "no public knowledge. Where fewer people are published than a step says, some were suppressed."
+)
+"""What a confidence cap tells where the table's own statistics take the place of public ones."""
 
-SLACK = 1e-9
-"""Probabilities that differ by less are the same."""
 
+@dataclass(frozen=True, eq=False)
+class ConfidenceCap:
+    """Nobody can claim more about a person from a record than one would expect of the record to be there by chance.
 
-@dataclass(frozen=True)
-class Rule:
-    """Among people whose leaves lie in these ranges, by attribute, some sensitive values have these probabilities."""
+    This is the promise of the confidence-capped framework (Sattar, Li, Ding, Liu, Vincent). The **observed confidence**
+    of a record is the sampling rate times the share of its sensitive value in its group. Its **expected confidence** is
+    the probability that such a record occurs among n drawn from public knowledge, 1 - (1 - P)^n, where n is the number
+    of published records. The first never exceeds the second.
+    """
 
-    where: Mapping[int, tuple[tuple[int, int], ...]]
-    chances: Mapping[int, float]
-    """by the sensitive value's code"""
+    model: ClassVar[str] = "confidence cap"
 
-    def fits(self, shape: tuple[int, ...], values: int) -> bool:
-        """Tell whether it speaks of leaves and sensitive values that there are."""
-        known = all(
-            0 <= at < len(shape) and all(0 <= lo < hi <= shape[at] for lo, hi in ranges)
-            for at, ranges in self.where.items()
+    quasi: tuple[str, ...]
+    sensitive: str
+    sampling: Fraction
+    knowledge: Knowledge | None
+    """what is publicly known; None before the table was asked for its own statistics"""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same is promised."""
+        return isinstance(other, ConfidenceCap) and self.plain() == other.plain()
+
+    def __hash__(self) -> int:
+        """Hash what equality compares, the statistics excepted."""
+        return hash((self.quasi, self.sensitive, self.sampling))
+
+    @property
+    def _own(self) -> bool:
+        """Whether statistics are the table's own."""
+        return self.knowledge is None or self.knowledge.source != "public"
+
+    @property
+    def guarantee(self) -> str:
+        """The promise in a sentence: what is capped by what."""
+        return (
+            f"This release caps confidence in {self.sensitive}: of no record does the observed confidence (sampling "
+            f"rate {self.sampling} times the share of its value in its group) exceed the expected confidence, "
+            "the probability that such a record occurs among as many drawn from public statistics. "
+            f"{LEAK + ' ' if self._own else ''}{NOT_DIFFERENTIAL}"
         )
-        return known and all(0 <= value < values for value in self.chances)
 
-    def leaves(self, attribute: int, count: int) -> NDArray[np.bool_]:
-        """Tell which of an attribute's leaves the condition allows."""
-        allowed = np.full(count, attribute not in self.where)
-        for lo, hi in self.where.get(attribute, ()):
-            allowed[lo:hi] = True
-        return allowed
+    @property
+    def adversary(self) -> str:
+        """Whom it holds against, what must not be known, and what is not promised."""
+        return (
+            f"Someone who knows a person's {', '.join(self.quasi)}, that the person is in the table, the statistics "
+            "and the group in which the person's record would lie. It does not hold against someone who knows who was "
+            "sampled, other members of a group or another release of the table, or who weighs several groups together. "
+            "Expected is that such a record is there at all, which in a large table is nearly certain: then a group "
+            f"may agree on {self.sensitive}, up to the sampling rate."
+        )
+
+    @property
+    def headline(self) -> str:
+        """The promise in two words."""
+        return "capped confidence"
+
+    @property
+    def terms(self) -> Sequence[tuple[str, str]]:
+        """None: the statistics are told elsewhere."""
+        return ()
+
+    def claims(self, regions: Regions, counts: Integers) -> Claims:
+        """Both confidences of every group and sensitive value, from the groups and their counts by sensitive value."""
+        if self.knowledge is None:
+            raise ValueError("the statistics must be known")
+        groups, values = np.nonzero(counts)
+        observed = float(self.sampling) * counts[groups, values] / counts.sum(axis=1)[groups]
+        probability = self.knowledge.probability(regions.ranges[groups], values)
+        return Claims(groups, values, observed, expected_confidence(probability, int(counts.sum())))
+
+    def refuse_table(self, counts: Integers) -> None:
+        """Refuse a table in which everyone has the same sensitive value: each group would agree on it."""
+        if (counts > 0).sum() < 2:
+            raise MethodError(
+                f"sensitive ({self.sensitive}) must have two values or more in the table, and has fewer",
+                "Choose another attribute, or a larger table.",
+            )
+
+    def kept(self, regions: Regions, counts: Integers) -> bool:
+        """Whether it holds of every record."""
+        if regions.disjoint or regions.sampling != self.sampling:
+            return False
+        if self.knowledge is None or self.knowledge.shape != regions.shape:
+            return False
+        if (counts < 0).any() or counts.shape != (regions.regions, len(self.knowledge.sensitive)):
+            return False
+        claims = self.claims(regions, counts)
+        return bool((claims.observed <= claims.expected + ROUNDING).all())
+
+    def kept_by_records(self, sizes: Integers, values: Integers) -> bool:  # noqa: ARG002
+        """True: what records show is less than what the groups' ranges and counts were checked for."""
+        return True
+
+    def plain(self) -> dict[str, Any]:
+        """Write it as plain values; statistics that were not looked at yet are left out."""
+        plain: dict[str, Any] = {
+            "model": self.model,
+            "quasi": list(self.quasi),
+            "sensitive": self.sensitive,
+            "sampling": str(self.sampling),
+        }
+        return plain if self.knowledge is None else plain | {"statistics": self.knowledge.plain()}
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Read it from plain values; refuse anything else."""
+        sampling, quasi, sensitive = read_fraction(plain["sampling"]), tuple(plain["quasi"]), plain["sensitive"]
+        if sampling is None or not 0 < sampling <= 1 or not all(isinstance(one, str) for one in (*quasi, sensitive)):
+            raise ValueError("a confidence cap must have names of attributes and a sampling rate")
+        return cls(quasi, sensitive, sampling, Knowledge.of_plain(plain["statistics"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """What the published records let someone claim: for every group and sensitive value that occurs in it."""
+
+    groups: Integers
+    values: Integers
+    observed: Floats
+    """the observed confidences"""
+    expected: Floats
+    """the expected confidences, which cap them"""
+
+
+def expected_confidence(probability: Floats, records: int) -> Floats:
+    """The probability that a record occurs at least once among so many.
+
+    >>> expected_confidence(np.array([0.00375]), 100).round(3), expected_confidence(np.array([0.00375]), 1000).round(3)
+    (array([0.313]), array([0.977]))
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(records * np.log1p(-probability)))
 
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """The probabilities of the leaves of each quasi-identifier and of the sensitive values, and rules between them."""
+    """What everybody knows of the people in a table: how probable a generalized record is in the population.
+
+    Attributes are independent, each with the probabilities of its leaves, but for rules: among people of a condition,
+    some sensitive values have probabilities of their own. The other values share what is left there in proportion to
+    their own probabilities, and outside all conditions every value has what its overall probability leaves, so that all
+    of it is one distribution. With conditions c of probability P(c), and P(s | c) as the rules say,
+
+        P(s | no condition) = (P(s) - sum of P(c) P(s | c)) / (1 - sum of P(c)),
+        P(box, s) = P(box) P(s | no condition) + sum of P(box and c) (P(s | c) - P(s | no condition)).
+    """
 
     marginals: tuple[Floats, ...]
+    """by quasi-identifier, the probabilities of its leaves"""
     sensitive: Floats
+    """the probabilities of the sensitive values"""
     rules: tuple[Rule, ...] = ()
     source: Source = "public"
 
@@ -271,13 +388,40 @@ class Knowledge:
                 "Lower their probabilities, or correct the statistics.",
             )
 
-    def _allowed(self, rule: Rule, attribute: int) -> NDArray[np.bool_]:
-        return rule.leaves(attribute, len(self.marginals[attribute]))
-
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of leaves of each quasi-identifier."""
         return tuple(map(len, self.marginals))
+
+    def probability(self, boxes: Integers, values: Integers) -> Floats:
+        """The probability of generalized records: boxes x attributes x 2, and a sensitive value for each.
+
+        >>> ages, sexes, diseases = np.array([0.15, 0.85]), np.array([0.5, 0.5]), np.array([0.05, 0.95])
+        >>> female = np.array([[[0, 1], [0, 1]]])
+        >>> Knowledge((ages, sexes), diseases).probability(female, np.array([0])).round(9).tolist()
+        [0.00375]
+        """
+        return self.joined([self.masses(at, boxes[:, at]) for at in range(len(self.marginals))], values)
+
+    def masses(self, attribute: int, ranges: Integers) -> Floats:
+        """The probability of ranges of one attribute, alone and together with each rule: ranges x (1 + rules)."""
+        running = self._running[attribute]
+        return np.asarray(np.maximum(running[ranges[:, 1]] - running[ranges[:, 0]], 0.0))
+
+    def joined(self, masses: Sequence[Floats], values: Integers) -> Floats:
+        """The probability of records from the masses of their ranges, by attribute, and their sensitive values."""
+        product = np.ones((len(values), 1 + len(self.rules)))
+        for mass in masses:
+            product *= mass
+        return np.asarray(np.clip((product * self._contrasts.T[values]).sum(axis=1), 0.0, 1.0))
+
+    def about(self, leaves: Mapping[int, Booleans]) -> Floats:
+        """The probabilities of the sensitive values for someone whose leaves of some attributes are known."""
+        product = np.ones(1 + len(self.rules))
+        for attribute, probabilities in enumerate(self.marginals):
+            own = probabilities * leaves.get(attribute, np.ones(len(probabilities)))
+            product *= [own.sum(), *(own[self._allowed(rule, attribute)].sum() for rule in self.rules)]
+        return np.asarray(product @ self._contrasts / product[0]) if product[0] else np.zeros(len(self.sensitive))
 
     @cached_property
     def _given(self) -> Floats:
@@ -299,7 +443,7 @@ class Knowledge:
 
     @cached_property
     def _otherwise(self) -> Floats:
-        """The probabilities of the sensitive values where no rule applies."""
+        """The probabilities of the sensitive values outside all conditions."""
         rest = 1 - self._conditions.sum()
         if rest <= SLACK:
             return self.sensitive
@@ -319,38 +463,11 @@ class Knowledge:
             found.append(np.concatenate([np.zeros((1, len(allowed))), np.cumsum(np.stack(allowed, axis=1), axis=0)]))
         return found
 
-    def masses(self, attribute: int, ranges: Integers) -> Floats:
-        """Give the probability of ranges of one attribute, alone and together with each rule: ranges x (1 + rules)."""
-        running = self._running[attribute]
-        return np.asarray(np.maximum(running[ranges[:, 1]] - running[ranges[:, 0]], 0.0))
-
-    def joined(self, masses: Sequence[Floats], values: Integers) -> Floats:
-        """Give the probability of records from the masses of their ranges, by attribute, and their sensitive values."""
-        product = np.ones((len(values), 1 + len(self.rules)))
-        for mass in masses:
-            product *= mass
-        return np.asarray(np.clip((product * self._contrasts.T[values]).sum(axis=1), 0.0, 1.0))
-
-    def probability(self, boxes: Integers, values: Integers) -> Floats:
-        """Give the probability of generalized records: boxes x attributes x 2, and a sensitive value for each.
-
-        >>> ages, sexes, diseases = np.array([0.15, 0.85]), np.array([0.5, 0.5]), np.array([0.05, 0.95])
-        >>> female = np.array([[[0, 1], [0, 1]]])
-        >>> Knowledge((ages, sexes), diseases).probability(female, np.array([0])).round(9).tolist()
-        [0.00375]
-        """
-        return self.joined([self.masses(at, boxes[:, at]) for at in range(len(self.marginals))], values)
-
-    def about(self, leaves: Mapping[int, NDArray[np.bool_]]) -> Floats:
-        """Give the probabilities of the sensitive values for someone whose leaves of some attributes are known."""
-        product = np.ones(1 + len(self.rules))
-        for attribute, probabilities in enumerate(self.marginals):
-            own = probabilities * leaves.get(attribute, np.ones(len(probabilities)))
-            product *= [own.sum(), *(own[self._allowed(rule, attribute)].sum() for rule in self.rules)]
-        return np.asarray(product @ self._contrasts / product[0]) if product[0] else np.zeros(len(self.sensitive))
+    def _allowed(self, rule: Rule, attribute: int) -> Booleans:
+        return rule.leaves(attribute, len(self.marginals[attribute]))
 
     def plain(self) -> dict[str, Any]:
-        """Give it as plain values; attributes and sensitive values by number."""
+        """Write it as plain values; attributes and sensitive values by number."""
         rules = [
             {
                 "where": {str(at): [list(one) for one in ranges] for at, ranges in rule.where.items()},
@@ -363,7 +480,7 @@ class Knowledge:
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Read it back, refusing what is none."""
+        """Read it from plain values; refuse anything else."""
         if plain["source"] not in get_args(Source):
             raise ValueError("statistics must be public, or those of the table")
         rules = tuple(
@@ -377,136 +494,26 @@ class Knowledge:
         return cls(marginals, np.array(plain["sensitive"], np.float64), rules, plain["source"])
 
 
-ROUNDING = 1e-9
-"""On another machine logarithms may round otherwise."""
-LEAK = (
-    "Public statistics were NOT given: what is expected was taken from the sampled records themselves, suppressed ones "
-    "included. Their margins are published with it, rounded down to steps of at least 1 % and 20 records: a leak, and "
-    "no public knowledge. Where fewer people are published than a step says, some were suppressed."
-)
+@dataclass(frozen=True)
+class Rule:
+    """A condition among whose people some sensitive values have probabilities of their own."""
 
+    where: Mapping[int, tuple[tuple[int, int], ...]]
+    """by attribute, the ranges of leaves that the condition allows"""
+    chances: Mapping[int, float]
+    """the probabilities, by the sensitive value's code"""
 
-def expected_confidence(probability: Floats, records: int) -> Floats:
-    """Give the probability that a record occurs at least once among so many.
-
-    >>> expected_confidence(np.array([0.00375]), 100).round(3), expected_confidence(np.array([0.00375]), 1000).round(3)
-    (array([0.313]), array([0.977]))
-    """
-    with np.errstate(divide="ignore"):
-        return np.asarray(-np.expm1(records * np.log1p(-probability)))
-
-
-@dataclass(frozen=True, eq=False)
-class Claims:
-    """What the published records let someone claim: of every group and sensitive value that occurs in it."""
-
-    groups: Integers
-    values: Integers
-    observed: Floats
-    expected: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class ConfidenceCap:
-    """No record's observed confidence exceeds its expected confidence."""
-
-    model: ClassVar[str] = "confidence cap"
-
-    quasi: tuple[str, ...]
-    sensitive: str
-    sampling: Fraction
-    knowledge: Knowledge | None
-    """None before the table was asked for its own statistics"""
-
-    def __eq__(self, other: object) -> bool:
-        """Compare what is said."""
-        return isinstance(other, ConfidenceCap) and self.plain() == other.plain()
-
-    def __hash__(self) -> int:
-        """Agree with equality."""
-        return hash((self.quasi, self.sensitive, self.sampling))
-
-    @property
-    def _own(self) -> bool:
-        return self.knowledge is None or self.knowledge.source != "public"
-
-    @property
-    def guarantee(self) -> str:
-        """Say what is capped by what."""
-        return (
-            f"This release caps confidence in {self.sensitive}: of no record does the observed confidence (sampling "
-            f"rate {self.sampling} times the share of its value in its group) exceed the expected confidence, "
-            "the probability that such a record occurs among as many drawn from public statistics. "
-            f"{LEAK + ' ' if self._own else ''}{NOT_DIFFERENTIAL}"
+    def fits(self, shape: tuple[int, ...], values: int) -> bool:
+        """Whether it speaks of leaves and sensitive values that there are."""
+        known = all(
+            0 <= at < len(shape) and all(0 <= lo < hi <= shape[at] for lo, hi in ranges)
+            for at, ranges in self.where.items()
         )
+        return known and all(0 <= value < values for value in self.chances)
 
-    @property
-    def adversary(self) -> str:
-        """Say what must not be known, and what is not said."""
-        return (
-            f"Someone who knows a person's {', '.join(self.quasi)}, that the person is in the table, the statistics "
-            "and the group in which the person's record would lie. It does not hold against someone who knows who was "
-            "sampled, other members of a group or another release of the table, or who weighs several groups together. "
-            "Expected is that such a record is there at all, which in a large table is nearly certain: then a group "
-            f"may agree on {self.sensitive}, up to the sampling rate."
-        )
-
-    @property
-    def headline(self) -> str:
-        """Say what it is."""
-        return "capped confidence"
-
-    @property
-    def terms(self) -> Sequence[tuple[str, str]]:
-        """Say nothing more: the statistics are told apart."""
-        return ()
-
-    def claims(self, regions: Regions, counts: Integers) -> Claims:
-        """Work out both confidences from the groups and their counts by sensitive value."""
-        if self.knowledge is None:
-            raise ValueError("the statistics must be known")
-        groups, values = np.nonzero(counts)
-        observed = float(self.sampling) * counts[groups, values] / counts.sum(axis=1)[groups]
-        probability = self.knowledge.probability(regions.ranges[groups], values)
-        return Claims(groups, values, observed, expected_confidence(probability, int(counts.sum())))
-
-    def refuse_table(self, counts: Integers) -> None:
-        """Refuse a table in which everyone has the same sensitive value: each group would agree on it."""
-        if (counts > 0).sum() < 2:
-            raise MethodError(
-                f"sensitive ({self.sensitive}) must have two values or more in the table, and has fewer",
-                "Choose another attribute, or a larger table.",
-            )
-
-    def kept(self, regions: Regions, counts: Integers) -> bool:
-        """Tell whether it holds of every record."""
-        if regions.disjoint or regions.sampling != self.sampling:
-            return False
-        if self.knowledge is None or self.knowledge.shape != regions.shape:
-            return False
-        if (counts < 0).any() or counts.shape != (regions.regions, len(self.knowledge.sensitive)):
-            return False
-        claims = self.claims(regions, counts)
-        return bool((claims.observed <= claims.expected + ROUNDING).all())
-
-    def kept_by_records(self, sizes: Integers, values: Integers) -> bool:  # noqa: ARG002
-        """Hold: what records show is less than what the groups' ranges and counts were checked for."""
-        return True
-
-    def plain(self) -> dict[str, Any]:
-        """Give it as plain values; statistics that were not looked at yet are left out."""
-        plain: dict[str, Any] = {
-            "model": self.model,
-            "quasi": list(self.quasi),
-            "sensitive": self.sensitive,
-            "sampling": str(self.sampling),
-        }
-        return plain if self.knowledge is None else plain | {"statistics": self.knowledge.plain()}
-
-    @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Read it back, refusing what is none."""
-        sampling, quasi, sensitive = read_fraction(plain["sampling"]), tuple(plain["quasi"]), plain["sensitive"]
-        if sampling is None or not 0 < sampling <= 1 or not all(isinstance(one, str) for one in (*quasi, sensitive)):
-            raise ValueError("a confidence cap must have names of attributes and a sampling rate")
-        return cls(quasi, sensitive, sampling, Knowledge.of_plain(plain["statistics"]))
+    def leaves(self, attribute: int, count: int) -> Booleans:
+        """Which of an attribute's leaves the condition allows."""
+        allowed = np.full(count, attribute not in self.where)
+        for lo, hi in self.where.get(attribute, ()):
+            allowed[lo:hi] = True
+        return allowed

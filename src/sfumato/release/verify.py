@@ -1,27 +1,21 @@
-"""What a release shows, worked out a second time: its records from its counts, its promise from its records, and what
-its noise is worth.
-
-Apart from reading, which has no use for it: queries and samples rest on the counts alone.
-
-A release held against its account: the ledger must know the publication, by id, method, lines and digest.
-
-A release that the ledger does not know was made by somebody else, or the ledger is an older copy or another table's;
-which of these it is nobody can tell from here.
-
-Is a release what it says it is? Each claim of its manifest held against its files, its arithmetic, its account.
+"""Is a release what it says it is? Each claim of its manifest held against its files, its arithmetic, its account.
 
 Loading a release refuses at the first thing that is wrong. Here everything is looked at, and each check tells what it
-found, so that a tampered release is named by what was tampered with. What is left is who made it: digests are no
+found, so that a tampered release is named by what was tampered with: its records are made again from its counts, its
+promise is checked on its records, what its noise is worth is added up, and the ledger must know the publication, by id,
+method, lines and digest. A release that the ledger does not know was made by somebody else, or the ledger is an older
+copy or another table's; which of these it is nobody can tell from here. What is left is who made it: digests are no
 signature, and only the holder's ledger knows what was published.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,122 +27,30 @@ from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import read_fraction
 from sfumato.privacy.ledger import Ledger, Publication
 from sfumato.privacy.measurements import most_paid
-from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, read_columns, read_text
+from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, SCHEMA_FILE, read_columns, read_text
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.release.records import count_names
 from sfumato.release.release import Release
 from sfumato.storage import sha256
 
 ROUNDING = 1
-"""On another machine a person may be rounded into the next cell."""
+"""By how many people a count may differ: on another machine someone may be rounded into the next cell."""
+MANY = 20
+"""The most files that are listed one by one."""
+
 OTHER = "records.parquet must follow from the counts, and does not"
-
-
-def refuse_other_records(place: Path, release: Release) -> None:
-    """Refuse records that are not those that the release's counts make."""
-    batches = release.published_batches()
-    first = next(batches)
-    table = read_columns(place / RECORDS_FILE, first.schema.names)
-    if table.schema.names != first.schema.names:
-        raise ReleaseError(OTHER, AGAIN)
-    slack, at = 0 if release.is_exact else ROUNDING, 0
-    people = [0, 0]
-    for batch in _joined(first, batches):
-        own = table.slice(at, batch.num_rows)
-        at += batch.num_rows
-        if own.num_rows != batch.num_rows or not all(
-            _same(own[name], batch[name], slack) for name in table.column_names
-        ):
-            raise ReleaseError(OTHER, AGAIN)
-        count = count_names(release.schema)[1]
-        people = [total + (pc.sum(one[count]).as_py() or 0) for total, one in zip(people, (own, batch), strict=True)]
-    if at != table.num_rows or people[0] != people[1]:
-        raise ReleaseError(OTHER, AGAIN)
-
-
-def _joined(first: pa.RecordBatch, others: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    yield first
-    yield from others
-
-
-def _same(shown: pa.ChunkedArray, made: pa.Array, slack: int) -> bool:
-    """Compare names exactly, and numbers to within the slack."""
-    if pa.types.is_dictionary(made.type):
-        return bool(shown.cast(pa.string()).equals(pa.chunked_array([made.cast(pa.string())])))
-    if shown.type != made.type or shown.null_count or len(shown) != len(made):
-        return False
-    return not len(made) or bool(np.abs(shown.to_numpy() - made.to_numpy(zero_copy_only=False)).max() <= slack)
-
-
-def refuse_small_groups(place: Path, release: Release) -> None:
-    """Refuse records that break the promise, by the generalized values that they show."""
-    promise = release.manifest.promise
-    if promise is None or not promise.kept(release.draft.structure, release.draft.final.counts):
-        raise ReleaseError("the published groups must be as promised, and are not", AGAIN)
-    count = count_names(release.schema)[1]
-    sensitive = [promise.sensitive] if promise.sensitive is not None else []
-    table = read_columns(place / RECORDS_FILE, [*promise.quasi, *sensitive, count])
-    groups = _plain_text(table).group_by(list(promise.quasi)).aggregate([(count, "sum"), (count, "count")])
-    if not promise.kept_by_records(groups[f"{count}_sum"].to_numpy(), groups[f"{count}_count"].to_numpy()):
-        raise ReleaseError("the published records must be as promised, and are not", AGAIN)
-
-
-def _plain_text(table: pa.Table) -> pa.Table:
-    fields = [pa.field(one.name, pa.string() if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
-    return table.cast(pa.schema(fields))
-
-
+"""What is wrong with records that are made again and come out otherwise."""
+UNSIGNED = "who made it: digests are no signature, and whoever rewrites a release can rewrite them"
+"""What cannot be checked of any release."""
+SHUT = "not looked into, because it is not as it was published"
+"""Why the contents of a changed file are not checked."""
 KNOWN = {"published", "open", "settled by hand"}
-"""How a publication may have ended whose release exists; one that died when all was written is open, then settled."""
-
-
-def refuse_unknown(manifest: Manifest, place: Path, book: Ledger) -> str:
-    """Refuse a release that the account does not know as it is; else say how it knows it."""
-    statement = book.statement()
-    named = json.loads(read_text(place / "schema.json")).get("name", "table")
-    if named != statement.name:
-        raise ReleaseError(f"the ledger must be that of table {named}, and is that of {statement.name}", AGAIN)
-    found = [one for one in statement.publications if one.id == manifest.publication]
-    if not found:
-        seeded = "" if manifest.secure else " (a release made with a known seed never is)"
-        raise ReleaseError(
-            f"publication {manifest.publication[:60]} must be in the ledger, and is not{seeded}: the release is "
-            "another account's, or the ledger is older than it",
-            AGAIN,
-        )
-    (publication,) = found
-    _refuse_other_terms(manifest, publication)
-    ended = publication.outcome
-    if publication.digest is None:
-        return f"its account knows it, with the same lines ({ended}); the manifest's digest was not noted there"
-    return f"its account knows it, with the same lines and the same digest ({ended})"
-
-
-def _refuse_other_terms(manifest: Manifest, publication: Publication) -> None:
-    lines = manifest.debits if manifest.promise is None else manifest.looks
-    if publication.outcome not in KNOWN:
-        raise ReleaseError(f"the ledger must not have noted the publication as {publication.outcome}", AGAIN)
-    if publication.method != manifest.method:
-        raise ReleaseError(f"the method ({manifest.method[:40]}) must be the ledger's, {publication.method}", AGAIN)
-    if publication.debits != lines:
-        raise ReleaseError(
-            f"the manifest's lines (epsilon {manifest.epsilon}) must be those that the account was charged "
-            f"(epsilon {publication.paid})",
-            AGAIN,
-        )
-    if publication.digest not in (None, manifest.digest):
-        raise ReleaseError("the manifest must be the one whose digest the account has noted, and is another", AGAIN)
-
-
+"""How a publication whose release exists may have ended; one that died when all was written is open, then settled."""
 UNREADABLE = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
     pa.ArrowException,
 )
 """What reading something else than was expected raises."""
-MANY = 20
-"""More files than this are not listed one by one."""
-UNSIGNED = "who made it: digests are no signature, and whoever rewrites a release can rewrite them"
-SHUT = "not looked into, because it is not as it was published"
 
 
 @dataclass(frozen=True)
@@ -156,13 +58,15 @@ class Check:
     """One claim about a release and what became of it."""
 
     about: str
+    """what it is about, in a word"""
     passed: bool | None
     """None if it could not be checked"""
     says: str
+    """what was found"""
 
     @property
     def outcome(self) -> str:
-        """Say in a word what became of it."""
+        """What became of it, in a word or two."""
         return {True: "passed", False: "failed", None: "not checked"}[self.passed]
 
 
@@ -185,7 +89,7 @@ class Verification:
 
 
 def verify(folder: str | Path, ledger: str | Path | None = None) -> Verification:
-    """Check a release's folder, and that its account, if the ledger is given, knows it."""
+    """Check a release's folder and, if the ledger is given, that its account knows it."""
     place = Path(folder)
     if not place.is_dir():
         raise ReleaseError(f"{str(place)[:200]} must be a release folder", "Name the folder that publish wrote.")
@@ -202,7 +106,7 @@ def verify(folder: str | Path, ledger: str | Path | None = None) -> Verification
 
 
 def _checked(about: str, action: Callable[[], str]) -> Check:
-    """Look at one thing; a refusal is a failure, and so is what cannot even be read."""
+    """Make one check; a refusal is a failure, and so is what cannot even be read."""
     try:
         return Check(about, True, action())
     except SfumatoError as error:
@@ -220,6 +124,7 @@ def _plain(place: Path) -> Any:
 
 
 def _sealed(place: Path) -> str:
+    """Check the manifest by itself."""
     if not (place / MANIFEST_FILE).is_file():
         raise ReleaseError(f"{MANIFEST_FILE} must be in the folder", AGAIN)
     Manifest.loads(read_text(place / MANIFEST_FILE))
@@ -270,12 +175,12 @@ def _files(place: Path, plain: Any) -> Iterator[Check]:
 
 
 def _short(name: str) -> str:
-    """Write a name that anyone may have chosen."""
+    """Write a file name, which anyone may have chosen, so that it does no harm."""
     return str(name)[:80].encode("ascii", "backslashreplace").decode() if str(name).isprintable() else repr(name)[:80]
 
 
 def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
-    """Look at what the files say, if they are those that were published."""
+    """Check what the files say, if they are those that were published."""
     abouts = ("contents", "records", "promise")
     if not whole:
         yield from (Check(about, None, SHUT) for about in abouts)
@@ -295,6 +200,7 @@ def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
 
 
 def _derived(place: Path, release: Release) -> str:
+    """Hold the records against the counts."""
     refuse_other_records(place, release)
     return "the records follow from the counts and the schema"
 
@@ -319,3 +225,90 @@ def _account(place: Path, book: Ledger | None) -> Check:
     if book is None:
         return Check("account", None, "whether the table's account knows it: give the ledger")
     return _checked("account", lambda: refuse_unknown(Manifest.loads(read_text(place / MANIFEST_FILE)), place, book))
+
+
+def refuse_other_records(place: Path, release: Release) -> None:
+    """Refuse records that are not those that follow from the release's counts."""
+    batches = release.published_batches()
+    first = next(batches)
+    table = read_columns(place / RECORDS_FILE, first.schema.names)
+    if table.schema.names != first.schema.names:
+        raise ReleaseError(OTHER, AGAIN)
+    slack, at = 0 if release.is_exact else ROUNDING, 0
+    people = [0, 0]
+    for batch in chain([first], batches):
+        own = table.slice(at, batch.num_rows)
+        at += batch.num_rows
+        if own.num_rows != batch.num_rows or not all(
+            _same(own[name], batch[name], slack) for name in table.column_names
+        ):
+            raise ReleaseError(OTHER, AGAIN)
+        count = count_names(release.schema)[1]
+        people = [total + (pc.sum(one[count]).as_py() or 0) for total, one in zip(people, (own, batch), strict=True)]
+    if at != table.num_rows or people[0] != people[1]:
+        raise ReleaseError(OTHER, AGAIN)
+
+
+def _same(shown: pa.ChunkedArray, made: pa.Array, slack: int) -> bool:
+    """Whether names are the same, and numbers to within the slack."""
+    if pa.types.is_dictionary(made.type):
+        return bool(shown.cast(pa.string()).equals(pa.chunked_array([made.cast(pa.string())])))
+    if shown.type != made.type or shown.null_count or len(shown) != len(made):
+        return False
+    return not len(made) or bool(np.abs(shown.to_numpy() - made.to_numpy(zero_copy_only=False)).max() <= slack)
+
+
+def refuse_small_groups(place: Path, release: Release) -> None:
+    """Refuse records that break the promise, by the generalized values that they show."""
+    promise = release.manifest.promise
+    if promise is None or not promise.kept(release.draft.structure, release.draft.final.counts):
+        raise ReleaseError("the published groups must be as promised, and are not", AGAIN)
+    count = count_names(release.schema)[1]
+    sensitive = [promise.sensitive] if promise.sensitive is not None else []
+    table = read_columns(place / RECORDS_FILE, [*promise.quasi, *sensitive, count])
+    groups = _plain_text(table).group_by(list(promise.quasi)).aggregate([(count, "sum"), (count, "count")])
+    if not promise.kept_by_records(groups[f"{count}_sum"].to_numpy(), groups[f"{count}_count"].to_numpy()):
+        raise ReleaseError("the published records must be as promised, and are not", AGAIN)
+
+
+def _plain_text(table: pa.Table) -> pa.Table:
+    fields = [pa.field(one.name, pa.string() if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def refuse_unknown(manifest: Manifest, place: Path, book: Ledger) -> str:
+    """Refuse a release that its account does not know as it is; else say how the account knows it."""
+    statement = book.statement()
+    named = json.loads(read_text(place / SCHEMA_FILE)).get("name", "table")
+    if named != statement.name:
+        raise ReleaseError(f"the ledger must be that of table {named}, and is that of {statement.name}", AGAIN)
+    found = [one for one in statement.publications if one.id == manifest.publication]
+    if not found:
+        seeded = "" if manifest.secure else " (a release made with a known seed never is)"
+        raise ReleaseError(
+            f"publication {manifest.publication[:60]} must be in the ledger, and is not{seeded}: the release is "
+            "another account's, or the ledger is older than it",
+            AGAIN,
+        )
+    (publication,) = found
+    _refuse_other_terms(manifest, publication)
+    ended = publication.outcome
+    if publication.digest is None:
+        return f"its account knows it, with the same lines ({ended}); the manifest's digest was not noted there"
+    return f"its account knows it, with the same lines and the same digest ({ended})"
+
+
+def _refuse_other_terms(manifest: Manifest, publication: Publication) -> None:
+    lines = manifest.debits if manifest.promise is None else manifest.looks
+    if publication.outcome not in KNOWN:
+        raise ReleaseError(f"the ledger must not have noted the publication as {publication.outcome}", AGAIN)
+    if publication.method != manifest.method:
+        raise ReleaseError(f"the method ({manifest.method[:40]}) must be the ledger's, {publication.method}", AGAIN)
+    if publication.debits != lines:
+        raise ReleaseError(
+            f"the manifest's lines (epsilon {manifest.epsilon}) must be those that the account was charged "
+            f"(epsilon {publication.paid})",
+            AGAIN,
+        )
+    if publication.digest not in (None, manifest.digest):
+        raise ReleaseError("the manifest must be the one whose digest the account has noted, and is another", AGAIN)
