@@ -9,9 +9,9 @@ the tree and the workload alone, before a count is looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from sfumato.errors import BudgetError
 from sfumato.geometry.candidates import describe_all, stages_of
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.diffgen import PUBLISHED_SCORES, DiffGen, read_steps
+from sfumato.methods.diffgen import DiffGen
 from sfumato.methods.margins import buy_margins
 from sfumato.methods.method import number, one_of, parameter
 from sfumato.methods.workloads import (
@@ -95,18 +95,10 @@ class CDiffGen(DiffGen):
     )
 
     @classmethod
-    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> CDiffGen:
+    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> Self:
         """Make the method as the paper has it, errata mended: with its scores max or gain."""
-        return cls(
-            specializations=read_steps("specializations", specializations),
-            score=one_of(PUBLISHED_SCORES)("score", score),
-            choice="separate",
-            selection="exponential",
-            margins=Fraction(0),
-            leftover=False,
-            levels="equal",
-            consistency="paper",
-        )
+        published = super().as_published(specializations=specializations, score=score)
+        return replace(published, levels="equal", consistency="paper")
 
     @property
     def model(self) -> str:

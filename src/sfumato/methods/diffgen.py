@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from sfumato.errors import BudgetError, MethodError
 from sfumato.geometry.candidates import (
@@ -202,7 +202,7 @@ class DiffGen(Method):
     )
 
     @classmethod
-    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> DiffGen:
+    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> Self:
         """Make the method exactly as the paper has it: with its scores max or gain."""
         return cls(
             specializations=read_steps("specializations", specializations),
