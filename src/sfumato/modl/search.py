@@ -221,7 +221,7 @@ def cheapest_grid(table: Table, restarts: int, rng: np.random.Generator) -> Labe
 
 
 def _start(table: Table, best: Labels, attempt: int, rng: np.random.Generator) -> Labels:
-    """Where a descent starts: at first the finest grid, or a random one; then coarser, random and finer ones in turn."""
+    """Where a descent starts: at the finest grid, or a random one; later at coarser, random and finer ones in turn."""
     most = _most_parts(table)
     if attempt == 0:
         affordable = _work(table, table.counts.shape) <= _limit(table, WORK)
