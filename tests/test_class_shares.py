@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sfumato.models.estimates import class_shares
 
 from sfumato.models.consistency import Consistent
-from sfumato.models.estimates import class_shares
 
 LEAVES = 200
 STAR = np.array([-1, *[0] * LEAVES])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sfumato.methods.diffmulti import share_out
 
 from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffMulti, Schema
@@ -18,7 +19,6 @@ from sfumato.geometry.candidates import Candidates, Divisions, longest_path, mos
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.methods.diffmulti import Known
-from sfumato.methods.growing import share_out
 from sfumato.privacy.budget import GRAIN, grains_of
 from sfumato.privacy.choices import Choices, score_choices
 from sfumato.privacy.measurements import Noisy, variance_of

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sfumato.models.consistency import nonnegative
 
 from handmade import BOXES, RANGES, assert_equal, box_releases, leaf_weights, manifest_of, release_of, weight_by_hand
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.model import Z95, Estimate
-from sfumato.models.projection import nonnegative
 from sfumato.privacy.measurements import Noisy
 from sfumato.privacy.noise import SeededStream, discrete_laplace
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sfumato.geometry.regions import Boxes
 from sfumato.models.estimates import class_shares
 from sfumato.models.questions import estimates_of
 
@@ -27,7 +28,6 @@ from handmade import (
 )
 from sfumato import Release
 from sfumato.errors import ReleaseError
-from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.models.regions import regions_of, sides_of

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sfumato.models.consistency import nonnegative
 
 from handmade import BOXES, PEOPLE, release_of
 from sfumato import Release, Schema
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.models.projection import nonnegative
 from sfumato.release.records import draw_cells
 from sfumato.tables import encode, open_table
 

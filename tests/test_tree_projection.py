@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sfumato.models.consistency import nearest, project, whole
 
 from measured_trees import Case, cases, sums_of_children, thorough
-from sfumato.models.projection import nearest, project, whole
 
 
 def bisected(estimates: np.ndarray, variances: np.ndarray, total: int) -> np.ndarray:

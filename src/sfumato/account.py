@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arrays import Integers
+from sfumato.arrays import Codes, Integers
 from sfumato.engines.counting import Counting, columns_of
-from sfumato.engines.memory import MemoryListing
+from sfumato.engines.memory import MemoryEngine, MemoryListing
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.methods.method import Method
 from sfumato.models import model_of, model_type
@@ -232,6 +232,23 @@ class Unbooked:
 
     def settle(self, outcome: Outcome, digest: str | None = None) -> None:
         """Settle nothing."""
+
+
+class Rehearsal:
+    """A method at work on coded rows that are nobody's, again and again, without a ledger: for those who attack it."""
+
+    def __init__(self, method: Method, schema: Schema, epsilon: Fraction, unsafe_seed: int | None = None) -> None:
+        """Plan once; draw from the operating system, or from a seed."""
+        self._method, self._schema, self._epsilon = method, schema, epsilon
+        self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
+        self._schedule = method.plan(schema, epsilon)
+
+    def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
+        """Publish rows, and tell what was drafted and what it cost."""
+        domain = Domain(self._schema.shape, len(self._schema.classes))
+        engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
+        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
+        return self._method.publish(meter, self._schema, self._schedule), meter.debits
 
 
 def certificate(

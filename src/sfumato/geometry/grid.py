@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -21,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.arrays import Codes, Integers, integers
-from sfumato.geometry.regions import Sides, whole_numbers
+from sfumato.geometry.regions import Sides, refuse_some, whole_numbers
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,24 @@ class Grid:
         cut = np.asarray(self.cuts[attribute], np.int64)
         ranges = np.stack([cut[:-1], cut[1:]], axis=1)
         return Sides(ranges, partial(self.parts_at, attribute), self.order_of(attribute))
+
+    @property
+    def ranges(self) -> Integers:
+        """The ranges of every region."""
+        return self.boxes(0, self.regions)
+
+    @property
+    def region_nodes(self) -> None:
+        """None: there is nothing above the regions."""
+
+    @property
+    def sampling(self) -> Fraction:
+        """Everyone."""
+        return Fraction(1)
+
+    def nodes_at(self, places: Integers) -> None:
+        """Refuse places that are not all regions."""
+        refuse_some(places, self.regions)
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
         """Find the region that holds each coded row."""

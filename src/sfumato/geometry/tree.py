@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -304,6 +305,27 @@ class Tree:
     def sides(self, attribute: int) -> Sides:
         """See the regions, which are the ends, from one attribute."""
         return Sides.of_boxes(self.boxes[self.ends, attribute], self.shape[attribute])
+
+    @property
+    def ranges(self) -> Integers:
+        """The ranges of every region."""
+        return self.boxes_of(self.ends).astype(np.int64)
+
+    @property
+    def region_nodes(self) -> Integers:
+        """The ends."""
+        return self.ends
+
+    @property
+    def sampling(self) -> Fraction:
+        """Everyone."""
+        return Fraction(1)
+
+    def nodes_at(self, places: Integers) -> Integers:
+        """Refuse nodes that there are not, and nodes that come twice."""
+        if not ((places >= 0) & (places < len(self))).all() or len(np.unique(places)) < len(places):
+            raise ValueError("counts must be of different nodes of the tree")
+        return places
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
         """Find the region that holds each coded row."""

@@ -54,6 +54,7 @@ class CDiffGen(DiffGen):
     """Single-dimensional generalization whose range counts add up little noise."""
 
     name: ClassVar[str] = "cdiffgen"
+    order: ClassVar[int] = 2
     summary: ClassVar[str] = "DiffGen's tree with noise on its levels, made consistent, for range counts (Qian et al.)"
     additions: ClassVar[str] = (
         "exact least squares with exact variances, the budget of the levels chosen for a workload before counts are "

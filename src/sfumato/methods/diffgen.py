@@ -63,6 +63,7 @@ class DiffGen(Method):
     """Single-dimensional generalization for classification."""
 
     name: ClassVar[str] = "diffgen"
+    order: ClassVar[int] = 1
     summary: ClassVar[str] = (
         "generalizes one attribute value at a time, chosen privately, then counts the groups (Mohammed et al., KDD "
         "2011)"

@@ -1,4 +1,10 @@
-"""Growing a tree as the DiffMulti paper does: the same price on every level down to a depth fixed before.
+"""Sharing out a region's specializations among its children, in proportion to noisy sizes (DiffMulti, equation 10).
+
+Growing a tree of regions level by level: one pass over the data and a fixed number of debits for each level.
+
+The ways to grow have in common the nodes of the newest level, their children, and what is known of them.
+
+Growing a tree as the DiffMulti paper does: the same price on every level down to a depth fixed before.
 
 Two things differ from its algorithm, because it would leak: noisy sizes alone share out specializations (equation 10
 asks whether a child is empty and divides by exact sizes), and split points are grid points of the declared range. As
@@ -32,19 +38,26 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import BudgetError, MethodError
-from sfumato.geometry.candidates import NO_SPLIT, Candidates, Divisions, longest_path, most_specializations_of_boxes
+from sfumato.geometry.candidates import (
+    NO_SPLIT,
+    Candidates,
+    Divisions,
+    describe_level,
+    longest_path,
+    most_specializations_of_boxes,
+)
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.growing import Level, describe_level
 from sfumato.methods.margins import buy_margins, margin_parts
 from sfumato.methods.method import Method, number, one_of, optional, parameter, share
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of, payable
@@ -66,6 +79,65 @@ from sfumato.privacy.scores import (
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Predictor, Schema
+
+
+def share_out(shares: Integers, families: Integers, sizes: Integers, lots: Integers) -> Integers:
+    """Give every child its part of what its family shares; none are lost.
+
+    Child i belongs to family `families[i]` (in increasing order), which shares `shares[family]` specializations in
+    proportion to the children's noisy `sizes`, negative ones counting as 0; if all are 0, evenly. Parts are rounded
+    down, and what that leaves goes by lot to children whose part was rounded.
+
+    >>> share_out(np.array([20]), np.array([0, 0]), np.array([8, 2]), np.array([0, 1])).tolist()
+    [16, 4]
+    """
+    weights = np.maximum(sizes, 0)
+    totals = np.bincount(families, weights, len(shares)).astype(np.int64)
+    weights = np.where(totals[families] > 0, weights, 1)
+    totals = np.maximum(np.where(totals > 0, totals, np.bincount(families, minlength=len(shares))), 1)
+    parts, rests = np.divmod(shares[families] * weights, totals[families])
+    left = shares - np.bincount(families, parts, len(shares)).astype(np.int64)
+    order = np.lexsort((lots, rests == 0, families))
+    rank = np.empty(len(families), np.int64)
+    rank[order] = np.arange(len(families)) - np.searchsorted(families, families[order])
+    return np.asarray(parts + ((rank < left[families]) & (rests > 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The newest nodes of a tree: the places of one tally. Place i may have `shares[i]` specializations, itself and
+    below.
+    """
+
+    tree: Tree
+    """the tree so far"""
+    nodes: Integers
+    tally: Tally
+    shares: Integers
+
+    @classmethod
+    def first(cls, schema: Schema, specializations: int) -> Level:
+        """Begin with one region that holds everything."""
+        tree, every = Tree.whole(schema.shape), tuple(range(len(schema.shape)))
+        return cls(tree, tree.ends, Tally(tree, len(schema.classes), every, tree.ends), np.array([specializations]))
+
+    @cached_property
+    def boxes(self) -> NDArray[np.int32]:
+        """The ranges of the places."""
+        return self.tree.boxes_of(self.nodes)
+
+    def refined(self, chosen: Candidates) -> tuple[Level, Integers]:
+        """Specialize places as chosen: the level of the children, without shares yet, and where each came from."""
+        tree = self.tree.refine(self.nodes[chosen.places], chosen.attributes, chosen.borders, chosen.starts)
+        children = np.arange(len(self.tree), len(tree))
+        tally = Tally(tree, self.tally.classes, self.tally.attributes, children)
+        finer = Level(tree, children, tally, np.zeros(len(children), np.int64))
+        return finer, np.repeat(chosen.places, chosen.children)
+
+    def shared(self, chosen: Candidates, sizes: Integers, lots: Integers) -> Integers:
+        """Share out what the chosen places have left among their children, in proportion to sizes."""
+        families = np.repeat(np.arange(len(chosen)), chosen.children)
+        return share_out(self.shares[chosen.places] - 1, families, sizes, lots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +182,9 @@ class PublishedGrowth:
                 break
             chosen = self._choose(level.tally, candidates, f"choice {at}")
             steps.append(describe_level(at, chosen, list(self.schema.predictors)))
-            tally, parents = level.refined(chosen)
-            level = Level(tally, level.shared(chosen, self._sizes(tally, at), self.meter.lots(tally.places)))
+            finer, parents = level.refined(chosen)
+            sizes, lots = self._sizes(finer.tally, at), self.meter.lots(finer.tally.places)
+            level = replace(finer, shares=level.shared(chosen, sizes, lots))
             splits = self._inherited(splits[parents], chosen, level, at)
         counts = self.meter.measure(Cells(Tally(level.tree, level.tally.classes)), payable(self.meter.left), "counts")
         return Grown(level.tree, (counts,), tuple(steps))
@@ -242,11 +315,12 @@ class AdaptiveGrowth:
             choices = Choices.by_place(level.tally, candidates)
             chosen = self.meter.select(choices, self._score(known), prices, f"choice {at}", self.selection)
             steps.append(describe_level(at, chosen, list(self.schema.predictors)))
-            tally, parents = level.refined(chosen)
-            sizes = self.meter.measure(Cells(tally), self._size_prices(tally, known, parents), f"sizes {at}")
-            known = known.of_children(parents, sizes.noisy)
-            measured.append(sizes)
-            level = Level(tally, level.shared(chosen, self._sizes(known), self.meter.lots(tally.places)))
+            finer, parents = level.refined(chosen)
+            prices = self._size_prices(finer.tally, known, parents)
+            measured.append(self.meter.measure(Cells(finer.tally), prices, f"sizes {at}"))
+            known = known.of_children(parents, measured[-1].noisy)
+            lots = self.meter.lots(finer.tally.places)
+            level = replace(finer, shares=level.shared(chosen, self._sizes(known), lots))
         counts = self.meter.measure_with_rest(Cells(Tally(level.tree, level.tally.classes)), "counts")
         return Grown(level.tree, (*measured, counts), tuple(steps))
 
@@ -311,6 +385,7 @@ class DiffMulti(Method):
     """Multidimensional generalization, for classification or for any use."""
 
     name: ClassVar[str] = "diffmulti"
+    order: ClassVar[int] = 3
     summary: ClassVar[str] = (
         "splits every region in its own way, level by level, so that dense regions become precise (Al-Hussaeni et al.)"
     )

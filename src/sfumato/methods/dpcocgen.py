@@ -207,6 +207,7 @@ class DPCocGen(Method):
     """Co-clustering of all attributes, for synthetic individuals that keep their joint structure."""
 
     name: ClassVar[str] = "dpcocgen"
+    order: ClassVar[int] = 4
     summary: ClassVar[str] = (
         "groups the values of all attributes at once by co-clustering a noisy histogram (MODL), and counts the groups, "
         "for synthetic individuals (Benkhelif et al. 2017)"

@@ -33,6 +33,7 @@ class Laplace(Method):
     """The histogram of all attributes together, with noise on every cell."""
 
     name: ClassVar[str] = "laplace"
+    order: ClassVar[int] = 9
     summary: ClassVar[str] = (
         "puts noise on every combination of values (Dwork et al. 2006), which the papers compare with"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -114,6 +114,8 @@ class Parameters:
     """what users call the method"""
     summary: ClassVar[str]
     """what it does, in one clause, for tables of methods"""
+    order: ClassVar[int]
+    """where it stands in lists: methods that others build on come first"""
     takes_epsilon: ClassVar[bool]
     """whether it is published at a price"""
     additions: ClassVar[str] = ""
@@ -172,3 +174,9 @@ class Method(Parameters, ABC):
     @abstractmethod
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
         """Ask the meter and draft a release."""
+
+
+def registered(found: Iterable[Any], kind: Any) -> dict[str, Any]:
+    """List the methods of a kind among the names of a module, by what users call them, in their order."""
+    methods: list[Any] = [one for one in found if isinstance(one, type) and issubclass(one, kind) and one is not kind]
+    return {one.name: one for one in sorted(methods, key=lambda one: one.order)}

@@ -15,8 +15,8 @@ The tree and the workload are public, so the split costs nothing and is made bef
 a level are measured at one rate; a leaf is measured last, with all that its path has left.
 
 The answer to a query is a sum of measurements with coefficients c, of variance 2 c^2 / rate^2 each (the noise being
-Laplace). For given rates, least squares finds the c of least variance; for given c, `cheapest` finds the rates
-of least variance. In turn, they go down to a split that neither can better. What is hardly measured counts for little
+Laplace). For given rates, least squares finds the c of least variance; for given c, `cheapest` finds the rates of
+least variance. In turn, they go down to a split that neither can better. What is hardly measured counts for little
 and so deserves still less: which levels to measure at all is tried out, one after the other.
 """
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
+from sfumato.models.consistency import nearest, whole
 from sfumato.models.grid import GridModel, cells_of_grid, over_leaves
 from sfumato.models.model import UNMEASURED, Nonnegative, refuse_unknown
-from sfumato.models.projection import nearest, whole
 from sfumato.models.regions import DECIMALS, draw_cells
 from sfumato.modl.criterion import log_gamma
 from sfumato.modl.grid import sum_parts

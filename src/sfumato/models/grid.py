@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
+from sfumato.models.consistency import nonnegative
 from sfumato.models.margins import Spread
 from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent
-from sfumato.models.projection import nonnegative
 from sfumato.models.regions import PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, Sums
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.schema.schema import Schema

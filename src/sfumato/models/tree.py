@@ -22,9 +22,8 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.halving import Level, levels_of
 from sfumato.geometry.regions import Sides
 from sfumato.geometry.tree import ROOT, Tree
-from sfumato.models.consistency import Consistent, LeastSquares
+from sfumato.models.consistency import Consistent, LeastSquares, project
 from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
-from sfumato.models.projection import project
 from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, States, Sums
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema

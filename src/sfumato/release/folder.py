@@ -25,9 +25,8 @@ import pyarrow.parquet as pq
 from sfumato.arrays import Integers
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import can_be_summed, read_fraction, read_json
-from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.grid import Grid
-from sfumato.geometry.regions import Regions
+from sfumato.geometry.regions import Boxes, Regions
 from sfumato.geometry.tree import Tree
 from sfumato.models import model_type
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
@@ -204,7 +203,7 @@ def _read_draft(place: Path, schema: Schema) -> Draft:
 def _read_counts(path: Path) -> dict[str, Integers]:
     """Read the columns of all counts: 64-bit whole numbers without gaps."""
     table = read_table(path, FIELDS)
-    columns = {name: np.asarray(table[name].to_numpy(), np.int64) for name in COLUMNS}
+    columns = {name: np.concatenate([np.zeros(0, np.int64), *map(_numbers, table[name].chunks)]) for name in COLUMNS}
     if np.abs(columns["count"].astype(np.float64)).sum() >= LARGEST_SUM:
         raise ReleaseError("the release's counts must be numbers that can be added up", AGAIN)
     return columns
@@ -235,17 +234,13 @@ def _read_measurement(
 
 
 def _question(schema: Schema, structure: Regions, of: Any, places: Integers, classes: int) -> Question:
-    if of == "structure" and isinstance(structure, Tree):
-        return Question(structure, places, classes)
     regions = structure if of == "structure" else Grid.of_plain(schema.shape, of)
-    if not _are_all(places, regions.regions):
-        raise ReleaseError("the release must have a count for every place that was measured", AGAIN)
-    return Question(regions, None, classes)
-
-
-def _are_all(places: Integers, number: int) -> bool:
-    """Tell whether these are all of so many places, in their order."""
-    return len(places) == number and np.array_equal(places, np.arange(len(places)))
+    try:
+        return Question(regions, regions.nodes_at(places), classes)
+    except ValueError:
+        raise ReleaseError(
+            "the release's counts must be of all regions, or of different nodes of a tree", AGAIN
+        ) from None
 
 
 def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> None:
@@ -305,6 +300,11 @@ def _refuse_swollen(path: Path, values: int, size: int = 0) -> None:
     """Refuse a file of which a few bytes stand for more values than any memory holds."""
     if values > MOST_VALUES + VALUES_PER_BYTE * size:
         raise ReleaseError(f"{path.name} must not have more values than its size can hold", AGAIN)
+
+
+def _numbers(chunk: pa.Array) -> Integers:
+    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
+    return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
 
 
 def read_rate(text: Any) -> Fraction:

@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.exact import read_fraction, read_whole
-from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.regions import Regions
 
 NOT_DIFFERENTIAL = "It is NOT differentially private: its counts are exact, and no epsilon bounds what they tell."
@@ -479,13 +478,13 @@ class ConfidenceCap:
         """Say nothing more: the statistics are told apart."""
         return ()
 
-    def claims(self, boxes: Boxes, counts: Integers) -> Claims:
+    def claims(self, regions: Regions, counts: Integers) -> Claims:
         """Work out both confidences from the groups and their counts by sensitive value."""
         if self.knowledge is None:
             raise ValueError("the statistics must be known")
         groups, values = np.nonzero(counts)
         observed = float(self.sampling) * counts[groups, values] / counts.sum(axis=1)[groups]
-        probability = self.knowledge.probability(boxes.ranges[groups], values)
+        probability = self.knowledge.probability(regions.ranges[groups], values)
         return Claims(groups, values, observed, expected_confidence(probability, int(counts.sum())))
 
     def refuse_table(self, counts: Integers) -> None:
@@ -498,7 +497,7 @@ class ConfidenceCap:
 
     def kept(self, regions: Regions, counts: Integers) -> bool:
         """Tell whether it holds of every record."""
-        if not isinstance(regions, Boxes) or regions.sampling != self.sampling:
+        if regions.disjoint or regions.sampling != self.sampling:
             return False
         if self.knowledge is None or self.knowledge.shape != regions.shape:
             return False

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Literal, get_args
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -55,6 +54,12 @@ def record_batches(schema: Schema, groups: Groups) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(columns | dict(zip(count_names(schema), counts, strict=True)))
 
 
+def held(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Keep the rows that hold someone, without their noisy counts."""
+    noisy, count = count_names(schema)
+    return batch.filter(pa.array(batch[count].to_numpy() > 0)).drop_columns([noisy])
+
+
 def _named(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
 
@@ -65,6 +70,8 @@ def as_frame(table: pa.Table, frame: Frame) -> Any:
         raise ReleaseError(f"frame ({frame}) must be one of {', '.join(get_args(Frame))}", "Choose one of them.")
     if frame == "arrow":
         return table
+    import narwhals as nw
+
     try:
         return nw.from_arrow(table, backend=frame).to_native()
     except ImportError:

@@ -1,4 +1,8 @@
-"""The release: what was measured, a model that answers from all of it, and nothing else.
+"""Conditions put to a release, one or a hundred thousand: read into weights, then answered block by block.
+
+A block is as many conditions as fit into a given memory, whatever they restrict; one condition is a block of one.
+
+The release: what was measured, a model that answers from all of it, and nothing else.
 
 Frozen, self-contained, and honest about noise: counts are kept as they were measured, negatives included, and become
 records only when someone asks for records. What kind of model it is, only the model knows.
@@ -14,23 +18,94 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import ArrayLike
 
-from sfumato.arrays import CodedRows, Integers
-from sfumato.errors import ReleaseError
+from sfumato.arrays import CodedRows, Floats, Integers
+from sfumato.errors import QueryError, ReleaseError
 from sfumato.exact import read_whole
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.models import model_of
-from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative
+from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft
 from sfumato.release.folder import read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
-from sfumato.release.queries import Condition, answers, read_query
-from sfumato.release.records import Frame, as_frame, count_names, record_batches, values
-from sfumato.release.sql import CellColumn, answer, cell_columns, cell_table, refuse_too_many
+from sfumato.release.records import Frame, as_frame, held, record_batches, values
 from sfumato.schema.attributes import Identifier
-from sfumato.schema.schema import Schema
+from sfumato.schema.conditions import read_condition
+from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
+
+Condition = str | Mapping[str, Floats]
+"""Words, or weights of leaves by attribute; an attribute left out is not restricted."""
+
+BLOCK_BYTES = 2**29
+MOST_IN_BLOCK = 2**14
+
+
+def answers(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
+    """Answer conditions; a mistake in one is told with its place."""
+    if isinstance(conditions, str | Mapping):
+        raise QueryError("conditions must be a list of them, and are a single one", "Use count, or a list of one.")
+    return Answers.joined([model.answer(block) for block in _blocks(model, conditions, place)])
+
+
+def _blocks(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Iterator[list[Query]]:
+    """Read conditions until they fill a block."""
+    block: list[Query] = []
+    size = 0
+    for number, condition in enumerate(conditions):
+        try:
+            query = read_query(model.schema, condition)
+        except QueryError as error:
+            raise QueryError(f"{place(number)}{error.problem}", error.remedy) from None
+        needed = model.bytes_for(query)
+        if block and (size + needed > BLOCK_BYTES or len(block) == MOST_IN_BLOCK):
+            yield block
+            block, size = [], 0
+        block.append(query)
+        size += needed
+    if block:
+        yield block
+
+
+def read_query(schema: Schema, condition: Condition) -> Query:
+    """Read words, or check weights."""
+    if not isinstance(condition, str | Mapping):
+        raise QueryError(
+            f"a condition ({condition!r:.40}) must be text, or weights of leaves by attribute",
+            "Write for example: age >= 40 and sex = 'Female'.",
+        )
+    weights = _checked(schema, read_condition(schema, condition) if isinstance(condition, str) else condition)
+    text = condition if isinstance(condition, str) else f"weights of {', '.join(weights) or 'nothing'}"
+    everyone = np.ones(len(schema.classes))
+    numbered = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
+    return Query(text, numbered, weights.get(schema.target or "", everyone))
+
+
+def _checked(schema: Schema, weights: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """Read weights as numbers, of which each leaf of an attribute has one."""
+    leaves = {name: column.leaves for name, column in variables_of(schema).items()}
+    for name in weights:
+        if name not in leaves:
+            known = f"It has {', '.join(list(leaves)[:20])}."
+            raise QueryError(f"weights of {str(name)[:40]} must be of an attribute of this release", known)
+    return {name: _finite(name, given, leaves[name]) for name, given in weights.items()}
+
+
+def _finite(name: str, given: ArrayLike, leaves: int) -> Floats:
+    """Read the weights of one attribute. Truth values are weights, too: 0 and 1."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.empty((0, 0), object)
+    if found.dtype.kind not in "biuf" or found.shape != (leaves,) or not np.isfinite(found).all():
+        told = f" ({len(found):,} numbers)" if found.dtype.kind in "biufc" and found.ndim == 1 else ""
+        raise QueryError(
+            f"weights of {name[:40]}{told} must be {leaves:,} finite numbers, one for each leaf",
+            "Give 1 for a leaf that is meant and 0 for others.",
+        )
+    return found.astype(np.float64)
+
 
 MOST_ROWS = 10**9
 
@@ -120,19 +195,9 @@ class Release:
         """Answer a SELECT over the relation `release` with estimates, such as `select sex, count(*) from release where
         age >= 40 group by sex`.
         """
-        columns = cell_columns(self.schema)
-        table = answer(query, self.schema, columns, lambda names: self._cells(names, columns))
-        return as_frame(table, frame)
+        from sfumato.release.sql import answer
 
-    def _cells(self, names: set[str], columns: Mapping[str, CellColumn]) -> pa.Table:
-        """Make a row of every combination of leaves of some attributes, with its estimate; everybody is of one nameless
-        class where the class is not asked for.
-        """
-        refuse_too_many(self.schema, names)
-        asked = [at for at, name in enumerate(self.schema.predictors) if name in names]
-        target = self.schema.target if self.schema.target in names else None
-        order = [*(list(self.schema.predictors)[at] for at in asked), target or ""]
-        return cell_table(self.model.marginal(asked, by_class=target is not None), order, columns)
+        return as_frame(answer(query, self.model), frame)
 
     def classify_codes(self, rows: CodedRows) -> Integers:
         """Predict the codes of the classes of coded rows: leaf codes by name."""
@@ -142,9 +207,8 @@ class Release:
 
     def records(self, frame: Frame = "arrow", how: Nonnegative = "projection") -> Any:
         """Make the generalized records with their counts, groups without people left out."""
-        noisy, count = count_names(self.schema)
-        kept = [batch.filter(pc.greater(batch[count], 0)) for batch in self._record_batches(how)]
-        return as_frame(pa.Table.from_batches(kept).drop_columns([noisy]), frame)
+        kept = [held(self.schema, batch) for batch in self._record_batches(how)]
+        return as_frame(pa.Table.from_batches(kept), frame)
 
     def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
         return record_batches(self.schema, self.model.generalized(how))
@@ -198,8 +262,7 @@ class Release:
         batches = self._record_batches("projection")
         if not self.is_exact:
             return batches
-        noisy, count = count_names(self.schema)
-        return (batch.filter(pc.greater(batch[count], 0)).drop_columns([noisy]) for batch in batches)
+        return (held(self.schema, batch) for batch in batches)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:

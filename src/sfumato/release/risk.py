@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Integers
 from sfumato.errors import QueryError, ReleaseError
-from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.regions import Regions
 from sfumato.release.promises import Claims, ConfidenceCap
 from sfumato.release.release import Release
 from sfumato.schema.conditions import read_condition
@@ -57,10 +57,10 @@ class PersonClaims:
     claims: tuple[PersonClaim, ...]
 
 
-def capped_claims(release: Release) -> tuple[ConfidenceCap, Boxes, Claims]:
+def capped_claims(release: Release) -> tuple[ConfidenceCap, Regions, Claims]:
     """Give both confidences of everything that is published, or refuse a release that caps none."""
     promise, boxes = release.manifest.promise, release.draft.structure
-    if not isinstance(promise, ConfidenceCap) or not isinstance(boxes, Boxes):
+    if not isinstance(promise, ConfidenceCap):
         raise ReleaseError(
             "the release must cap confidence, and promises something else", "See sfumato risk for other releases."
         )
@@ -71,7 +71,7 @@ def claims_about(release: Release, record: str) -> PersonClaims:
     """Work out what could be claimed about a person, told as `age=34,sex=Male`; what is not told may be anything."""
     promise, boxes, claims = capped_claims(release)
     known = _leaves(release, record, promise)
-    possible = boxes.touching(known)
+    possible = touching(boxes, known)
     counts = np.where(possible[:, None], release.draft.final.counts, 0)
     total = int(counts.sum())
     assert promise.knowledge is not None
@@ -88,13 +88,22 @@ def claims_about(release: Release, record: str) -> PersonClaims:
     return PersonClaims(int((counts.sum(axis=1) > 0).sum()), total, tuple(found))
 
 
+def touching(boxes: Regions, leaves: Mapping[int, NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Tell which boxes hold, for each of some attributes, one of the leaves that are named."""
+    found = np.ones(boxes.regions, np.bool_)
+    for attribute, named in leaves.items():
+        before = np.concatenate(([0], np.cumsum(named)))
+        found &= before[boxes.ranges[:, attribute, 1]] > before[boxes.ranges[:, attribute, 0]]
+    return found
+
+
 def nearest_claim(release: Release) -> Claim:
     """Give the claim that comes nearest to its cap."""
     _, boxes, claims = capped_claims(release)
     return _claim(release, boxes, claims, int(np.argmin(claims.expected - claims.observed)))
 
 
-def _claim(release: Release, boxes: Boxes, claims: Claims, at: int) -> Claim:
+def _claim(release: Release, boxes: Regions, claims: Claims, at: int) -> Claim:
     value, group = release.schema.classes[claims.values[at]], _label(release, boxes, int(claims.groups[at]))
     return Claim(value, group, float(claims.observed[at]), float(claims.expected[at]))
 
@@ -118,7 +127,7 @@ def _leaves(release: Release, record: str, promise: ConfidenceCap) -> Mapping[in
     return {names.index(name): leaves > 0 for name, leaves in weights.items()}
 
 
-def _label(release: Release, boxes: Boxes, group: int) -> str:
+def _label(release: Release, boxes: Regions, group: int) -> str:
     """Write a group as people read it."""
     columns = release.schema.predictors.items()
     return ", ".join(

@@ -29,6 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import QueryError
+from sfumato.models.model import Model
 from sfumato.release.weighing import (
     CLOCKS,
     RELEASE,
@@ -159,13 +160,26 @@ Cells = Callable[[set[str]], pa.Table]
 """From the names of attributes to their cells, with a column for every one of `columns` that tells of them."""
 
 
-def answer(text: str, schema: Schema, columns: Mapping[str, CellColumn], cells: Cells) -> pa.Table:
-    """Answer a SELECT over `release`, counts being sums of estimates."""
+def answer(text: str, model: Model) -> pa.Table:
+    """Answer a SELECT over `release`, counts being sums of a model's estimates."""
+    columns = cell_columns(model.schema)
     try:
         with duckdb.connect(config=LOCKS) as connection, _in_time(connection):
-            return _Desk(connection, schema, columns).answer(text, cells)
+            return _Desk(connection, model.schema, columns).answer(text, lambda names: cells_of(model, names, columns))
     except RecursionError:
         raise _too_deep() from None
+
+
+def cells_of(model: Model, names: set[str], columns: Mapping[str, CellColumn]) -> pa.Table:
+    """Make a row of every combination of leaves of some attributes, with its estimate; everybody is of one nameless
+    class where the class is not asked for.
+    """
+    schema = model.schema
+    refuse_too_many(schema, names)
+    asked = [at for at, name in enumerate(schema.predictors) if name in names]
+    target = schema.target if schema.target in names else None
+    order = [*(list(schema.predictors)[at] for at in asked), target or ""]
+    return cell_table(model.marginal(asked, by_class=target is not None), order, columns)
 
 
 def _too_deep() -> QueryError:

@@ -14,7 +14,6 @@ from typing import ClassVar, Self
 from sfumato.arrays import Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.regions import Regions
-from sfumato.geometry.tree import Tree
 from sfumato.methods.method import Parameters, names, number, optional, parameter, required
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
@@ -61,8 +60,8 @@ class MethodWithoutEpsilon(Parameters, ABC):
         self, groups: Regions, counts: Integers, steps: tuple[str, ...] = (), notes: tuple[str, ...] = ()
     ) -> Draft:
         """Draft groups with their exact counts by class; notes are for the holder alone."""
-        nodes = groups.ends if isinstance(groups, Tree) else None
-        counted = Measurement(COUNTED, Question(groups, nodes, counts.shape[1]), Noisy.exact(counts))
+        question = Question(groups, groups.region_nodes, counts.shape[1])
+        counted = Measurement(COUNTED, question, Noisy.exact(counts))
         return Draft(groups, (counted,), self.model, steps, notes)
 
 

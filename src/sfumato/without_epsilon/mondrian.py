@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
-from sfumato.geometry.candidates import NO_SPLIT, Candidates, Divisions
+from sfumato.geometry.candidates import NO_SPLIT, Candidates, Divisions, describe_level
 from sfumato.geometry.tree import Tree
-from sfumato.methods.growing import describe_level
 from sfumato.methods.method import number, one_of, parameter, truth, words
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.measurements import Draft
@@ -198,6 +197,7 @@ class Mondrian(KAnonymous):
     """Multidimensional k-anonymity, for any use or, with score infogain, for classification."""
 
     name: ClassVar[str] = "mondrian"
+    order: ClassVar[int] = 2
     summary: ClassVar[str] = (
         "k-anonymity, **no epsilon**: splits every region in its own way while each part keeps k records, optionally l "
         "sensitive values (LeFevre et al.)"

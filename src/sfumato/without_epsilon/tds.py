@@ -206,6 +206,7 @@ class TDS(KAnonymous):
     """Single-dimensional k-anonymity for classification."""
 
     name: ClassVar[str] = "tds"
+    order: ClassVar[int] = 3
     summary: ClassVar[str] = (
         "k-anonymity, **no epsilon**: specializes one value at a time by information gain per loss of anonymity (Fung "
         "et al., ICDE 2005)"

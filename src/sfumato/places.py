@@ -3,34 +3,22 @@
 Words for the same rows must lead to the same ledger, or a lifetime budget could be spent twice: a pattern has that of
 the folder in which it begins, a query that of the table that it reads. Parquet files can also be some of the files of
 another table: where that one has a ledger, a person must say which of the two pays.
-
-How a table is to be counted, as the command line knows it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from sfumato import datasets
-from sfumato.engines.counting import ENGINES
 from sfumato.errors import LedgerError, ReleaseError, TableError
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Column, Schema
 from sfumato.tables.databases import MARK, Query, is_database, own_name, parted
 from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
-
-schema_option = click.option(
-    "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
-)
-
-Command = Callable[..., Any]
 
 BUNDLED = "adult"
 SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
@@ -64,17 +52,6 @@ class DataSource:
                     "Say with --ledger which of them pays.",
                 )
         return self.ledger_path
-
-
-def source_options(command: Command) -> Command:
-    """Add the options that choose what is read of DATA."""
-    command = click.option(
-        "--sql",
-        metavar="QUERY",
-        help="Columns and rows to read: a select from one table of the DuckDB database DATA, or from `data`, which is "
-        "what the Parquet files DATA are called.",
-    )(command)
-    return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
 
 
 def find_data(
@@ -153,37 +130,3 @@ def refuse_other_schema(schema: Schema, source: DataSource) -> None:
 def _as_attribute(column: Column) -> Column:
     """See the class as an attribute like others: any can be made the class of a release."""
     return column.model_copy(update={"kind": "categorical"}) if isinstance(column, Categorical) else column
-
-
-ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")
-
-
-def engine_options(command: Command) -> Command:
-    """Add the options that say how a table is counted."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def how_counted(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what was said, for the account."""
-    return {name: options[name] for name in ENGINE_OPTIONS}
-
-
-_OPTIONS = (
-    click.option(
-        "--engine",
-        type=click.Choice(list(ENGINES)),
-        default="auto",
-        show_default=True,
-        help="What counts: auto is memory if the coded table fits, else duckdb. confidence, mondrian and tds work on "
-        "single records, in memory only.",
-    ),
-    click.option("--memory", metavar="SIZE", help="The memory to use, such as 4GB [default: half of what is free]."),
-    click.option("--master", metavar="URL", help="The Spark cluster, such as spark://host:7077 or local[4]."),
-    click.option(
-        "--scratch",
-        type=click.Path(),
-        help="The folder for coded rows that do not fit in memory, removed at the end [default: beside the ledger].",
-    ),
-)
