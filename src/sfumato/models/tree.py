@@ -256,7 +256,8 @@ class ExactTreeModel(TreeModel):
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse more than the ends, or them in another order: nothing can be added to exact counts."""
         super().__init__(schema, draft)
-        if len(draft.measurements) != 1 or not np.array_equal(draft.final.question.nodes, self.tree.ends):
+        nodes = draft.final.question.nodes
+        if len(draft.measurements) != 1 or nodes is None or not np.array_equal(nodes, self.tree.ends):
             raise ReleaseError(*UNMEASURED)
 
     @cached_property
