@@ -83,7 +83,9 @@ def main() -> None:
     axes.set_xlim(-3.4, 10.4)
     axes.set_ylim(-0.6, len(LAYERS) - 0.4)
     axes.axis("off")
-    axes.set_title("Who imports whom (modules · lines; thicker: more often). Below all: errors, arrays, exact, storage.")
+    axes.set_title(
+        "Who imports whom (modules · lines; thicker: more often). Below all: errors, arrays, exact, storage."
+    )
     figure.tight_layout()
     figure.savefig(ROOT / "docs" / "pictures" / "house.png", dpi=110)
 

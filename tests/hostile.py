@@ -18,7 +18,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from sfumato.without_epsilon.confidence import read_knowledge
 
 from handmade import BOXES, handmade_tree, release_of, release_over
 from sfumato import Account, Confidence, Mondrian, Release, Schema, Taxonomy, verify
@@ -29,6 +28,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.release.manifest import Manifest
 from sfumato.release.risk import claims_about
 from sfumato.schema.conditions import read_condition
+from sfumato.without_epsilon.confidence import read_knowledge
 from test_confidence_releases import RULES, STATISTICS
 from test_confidence_releases import SCHEMA as PATIENTS
 from test_confidence_releases import TABLE as SICK

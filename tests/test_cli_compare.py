@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from sfumato.cli.options import read_contestants
 
 from command_line import SCHEMA, done, done_json, people, refused, write
+from sfumato.cli.options import read_contestants
 from sfumato.cli.show import bar
 from sfumato.errors import MethodError
 

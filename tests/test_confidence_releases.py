@@ -11,11 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sfumato.geometry.regions import Boxes
 
 from handmade import assert_equal
 from sfumato import Account, Confidence, Mondrian, Release, Schema
 from sfumato.errors import MethodError, PrivacyError, QueryError, ReleaseError
+from sfumato.geometry.regions import Boxes
 from sfumato.privacy.tally import Tally
 from sfumato.release.promises import ConfidenceCap, KAnonymity
 from sfumato.release.risk import claims_about, group_risk, nearest_claim

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sfumato.models.consistency import project
 
 from measured_trees import Case, cases, sums_of_children, thorough
 from sfumato.geometry.halving import levels_of
-from sfumato.models.consistency import Consistent
+from sfumato.models.consistency import Consistent, project
 
 
 @thorough

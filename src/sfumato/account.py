@@ -27,7 +27,7 @@ from sfumato.models import model_of, model_type
 from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation, Statement
-from sfumato.privacy.measurements import Draft, most_paid
+from sfumato.privacy.measurements import Draft, each_is_paid, most_paid
 from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.noise import SeededStream, Stream, SystemStream, uniform_below
@@ -277,7 +277,7 @@ def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Relea
     if not draft.measurements or any(id(one.noisy) not in given for one in draft.measurements):
         raise PrivacyError("what is published with an epsilon must be what the meter has measured", MISTAKE)
     manifest = replace(blank, debits=meter.debits)
-    if most_paid(draft) > manifest.epsilon:
+    if most_paid(draft) > manifest.epsilon or not each_is_paid(draft, meter.debits):
         raise PrivacyError("the noise of what is published must be worth no more than was paid", MISTAKE)
     release = Release(schema, draft, manifest)
     model_of(schema, draft)

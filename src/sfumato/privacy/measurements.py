@@ -20,6 +20,7 @@ from sfumato.errors import BLAME, PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Regions
 from sfumato.geometry.tree import Tree
+from sfumato.privacy.budget import Debit
 
 LEAST_VARIANCE = 1e-100
 """Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
@@ -195,6 +196,19 @@ class Draft:
     def cells(self) -> int:
         """How many counts there are in all."""
         return sum(one.counts.size for one in self.measurements)
+
+
+def each_is_paid(draft: Draft, debits: Sequence[Debit]) -> bool:
+    """Tell whether every measurement has a debit of its own name that pays for its noise.
+
+    On a grid that is at least the rate of the noise. For nodes of a tree a debit tells only by how much the round has
+    raised the most that anyone has paid, so there the name must do; `most_paid` adds up the paths.
+    """
+    paid = {debit.label: debit.epsilon for debit in debits}
+    return all(
+        one.label in paid and (one.question.nodes is not None or max(one.noisy.rates, default=0) <= paid[one.label])
+        for one in draft.measurements
+    )
 
 
 def most_paid(draft: Draft) -> Fraction:

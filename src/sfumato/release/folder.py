@@ -209,6 +209,13 @@ def _read_counts(path: Path) -> dict[str, Integers]:
     return columns
 
 
+def _numbers(chunk: pa.Array) -> Integers:
+    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
+    if chunk.null_count:
+        raise ReleaseError("the release's counts must be whole numbers", AGAIN)
+    return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
+
+
 def _read_measurement(
     schema: Schema, structure: Regions, plain: Mapping[str, Any], columns: Mapping[str, Integers]
 ) -> Measurement:
@@ -238,9 +245,7 @@ def _question(schema: Schema, structure: Regions, of: Any, places: Integers, cla
     try:
         return Question(regions, regions.nodes_at(places), classes)
     except ValueError:
-        raise ReleaseError(
-            "the release's counts must be of all regions, or of different nodes of a tree", AGAIN
-        ) from None
+        raise ReleaseError("the release must have a count for every place that was measured", AGAIN) from None
 
 
 def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> None:
@@ -300,11 +305,6 @@ def _refuse_swollen(path: Path, values: int, size: int = 0) -> None:
     """Refuse a file of which a few bytes stand for more values than any memory holds."""
     if values > MOST_VALUES + VALUES_PER_BYTE * size:
         raise ReleaseError(f"{path.name} must not have more values than its size can hold", AGAIN)
-
-
-def _numbers(chunk: pa.Array) -> Integers:
-    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
-    return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
 
 
 def read_rate(text: Any) -> Fraction:

@@ -328,7 +328,8 @@ def _edges(origin: Fraction, end: Fraction, width: Fraction, points: list[Fracti
     if whole:
         grid = int(origin) + np.arange(regular, dtype=np.int64) * int(width)
         own = [int(point) + side for point in points for side in (0, 1)]
-        edges: NDArray[Any] = np.unique(np.concatenate([grid, np.array([*own, int(end)], np.int64)]))
+        every = np.sort(np.concatenate([grid, np.array([*own, int(end)], np.int64)]))
+        edges: NDArray[Any] = every[np.diff(every, prepend=every[0] - 1) > 0]
     else:
         edges = np.append(float(origin) + np.arange(regular) * float(width), float(end))
     edges.flags.writeable = False
