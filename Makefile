@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test test-scale reproduce reproduce-quick \
   bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-syntactic bench-confidence bench-queries bench-speed bench-memory bench-scale \
-  audit fire fuzz smoke lock pip-audit docs clean
+  audit fire fuzz smoke dist lock pip-audit docs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -116,6 +116,12 @@ smoke:
 	do echo "sfumato $$command" && bin/sfumato $$command > said.txt || { cat said.txt; exit 1; }; done
 	@cat $(SMOKE)/said.txt && rm -rf $(SMOKE)
 
+# Wheel and source archive, in dist/.
+dist: $(VENV)/.dev
+	@rm -rf dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build --outdir dist .
+
 # Kills, full disks, jumping clocks and older ledgers: ROUNDS faults, and what was survived.
 ROUNDS ?= 300
 fire: $(VENV)/.dev
@@ -139,4 +145,4 @@ pip-audit: $(VENV)/.dev
 	$(BIN)/pip-audit --require-hashes -r requirements-dev.lock
 
 clean:
-	rm -rf $(VENV) .venv-peers $(SMOKE) demo fuzz/findings fuzz/log.txt
+	rm -rf $(VENV) .venv-peers $(SMOKE) demo dist fuzz/findings fuzz/log.txt

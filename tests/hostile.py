@@ -28,7 +28,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.release.manifest import Manifest
 from sfumato.release.risk import claims_about
 from sfumato.schema.conditions import read_condition
-from sfumato.without_epsilon.statistics import read_knowledge
+from sfumato.without_epsilon.confidence import read_knowledge
 from test_confidence_releases import RULES, STATISTICS
 from test_confidence_releases import SCHEMA as PATIENTS
 from test_confidence_releases import TABLE as SICK

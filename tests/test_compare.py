@@ -18,7 +18,7 @@ from sfumato.compare.results import Bench, Found, Results, measured, panel_of, s
 from sfumato.errors import MethodError, SchemaError, TableError
 from sfumato.evaluate.runs import mean_and_error
 from sfumato.exact import write_fraction
-from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.regions import Boxes
 
 TABLE, DECLARED = people(300), Schema.loads(SCHEMA)
 HALF, ONE = Fraction(1, 2), Fraction(1)

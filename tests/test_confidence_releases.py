@@ -15,7 +15,7 @@ import pytest
 from handmade import assert_equal
 from sfumato import Account, Confidence, Mondrian, Release, Schema
 from sfumato.errors import MethodError, PrivacyError, QueryError, ReleaseError
-from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.regions import Boxes
 from sfumato.privacy.tally import Tally
 from sfumato.release.promises import ConfidenceCap, KAnonymity
 from sfumato.release.risk import claims_about, group_risk, nearest_claim

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from measured_trees import Case, cases, sums_of_children, thorough
 from sfumato.geometry.halving import levels_of
-from sfumato.models.consistency import Consistent
-from sfumato.models.projection import project
+from sfumato.models.consistency import Consistent, project
 
 
 @thorough

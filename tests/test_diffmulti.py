@@ -17,8 +17,7 @@ from sfumato.errors import BudgetError, MethodError
 from sfumato.geometry.candidates import Candidates, Divisions, longest_path, most_specializations_of_boxes
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.diffmulti import Known
-from sfumato.methods.growing import share_out
+from sfumato.methods.diffmulti import Known, share_out
 from sfumato.privacy.budget import GRAIN, grains_of
 from sfumato.privacy.choices import Choices, score_choices
 from sfumato.privacy.measurements import Noisy, most_paid, variance_of

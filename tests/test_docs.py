@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -59,3 +60,17 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+def test_members_that_the_source_points_to_exist() -> None:
+    sources = [path.read_text() for path in sorted((ROOT / "src").rglob("*.py"))]
+    members = {
+        f"{one.name}.{name}"
+        for source in sources
+        for one in ast.walk(ast.parse(source))
+        if isinstance(one, ast.ClassDef)
+        for name in re.findall(r"^    (?:def )?(\w+)\b", ast.unparse(one), re.MULTILINE)
+    }
+    pointed_to = {name for source in sources for name in re.findall(r"`([A-Z]\w+\.[a-z]\w*)`", source)}
+    assert pointed_to
+    assert pointed_to <= members

@@ -20,7 +20,8 @@ from one_column import TENTHS, YEAR, names, numeric
 from sfumato.engines.coding import TableCoding
 from sfumato.engines.duckdb import write_slots
 from sfumato.schema.schema import Schema
-from sfumato.tables import encode, open_table
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 from sfumato.tables.streams import Table
 from sfumato.tables.values import REASONS
 

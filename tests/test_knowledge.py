@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sfumato.errors import MethodError
 from sfumato.release.promises import Knowledge, Rule, expected_confidence
 from sfumato.schema.schema import Schema
-from sfumato.without_epsilon.statistics import read_knowledge
+from sfumato.without_epsilon.confidence import read_knowledge
 
 SCHEMA = Schema.loads("""
 attributes:

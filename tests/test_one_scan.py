@@ -16,7 +16,7 @@ from sfumato.engines.duckdb import duckdb_engine
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Partition, Tree
 from sfumato.privacy.tally import Tally
-from sfumato.tables import open_table
+from sfumato.tables.sources import open_table
 
 WIDE, LEAVES = 3, 400
 SCHEMA = Schema.parse(

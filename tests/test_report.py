@@ -17,9 +17,9 @@ from command_line import HEADER, SCHEMA, done, done_json, people, publish, refus
 from handmade import BOXES, handmade_tree, release_of, release_over
 from pages import Page, problems_of
 from sfumato import Account, DiffGen, Release, Schema
+from sfumato.models.margins import Margin
 from sfumato.models.model import Z95
 from sfumato.pictures.inline import picture
-from sfumato.privacy.measurements import Margin
 from sfumato.report import report
 from sfumato.report.asking import bins_of, every_bins, half_widths, questions_to, together
 from sfumato.report.distributions import strongest_pairs

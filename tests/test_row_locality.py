@@ -23,7 +23,9 @@ from one_column import coded, loose, names, numeric
 from sfumato.errors import TableError
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Schema
-from sfumato.tables import Table, encode, open_table
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
+from sfumato.tables.streams import Table
 
 BILLION = numeric(0, 10**13, 10**9, missing="none")
 ROOMS = names("1", "2", "x", "studio", "true", "9007199254740993", "other", missing="other", unseen="other")

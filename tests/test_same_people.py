@@ -12,11 +12,12 @@ import pytest
 
 from command_line import run
 from sfumato import Account, Schema
-from sfumato.cli.tables import find_data
+from sfumato.cli.options import find_data
 from sfumato.errors import TableError
-from sfumato.tables import open_table
+from sfumato.places import find_data
 from sfumato.tables.databases import Query, table_of
 from sfumato.tables.frames import spark_frame
+from sfumato.tables.sources import open_table
 
 SCHEMA = Schema.parse(
     {

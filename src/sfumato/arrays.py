@@ -25,7 +25,8 @@ LARGEST_KEY = 2**62
 
 def integers(numbers: Iterable[SupportsIndex]) -> tuple[int, ...]:
     """Turn numbers into Python's own integers: NumPy's small ones equal them, and wrap when they are multiplied."""
-    return tuple(map(operator.index, numbers))
+    given = tuple(numbers)
+    return given if {*map(type, given)} <= {int} else tuple(map(operator.index, given))  # type: ignore[return-value]
 
 
 def read_only(array: Array) -> Array:

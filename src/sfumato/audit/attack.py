@@ -19,38 +19,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato.audit.events import (
-    NUMBERS,
-    PAIRS,
-    SCHEMA,
-    Hint,
-    Observations,
-    Pair,
-    engine_of,
-    epsilon_shown,
-    most_telling,
-    observed,
-)
+from sfumato import Method, Rehearsal
+from sfumato.audit.events import NUMBERS, PAIRS, SCHEMA, Hint, Observations, Pair, epsilon_shown, most_telling, observed
 from sfumato.errors import MethodError
-from sfumato.methods.method import Method
-from sfumato.privacy.budget import Debit
-from sfumato.privacy.mechanisms import Exact
-from sfumato.privacy.meter import Meter
-from sfumato.privacy.noise import SeededStream
-from sfumato.privacy.tally import Domain
 
 PIECE = 250
 """Runs made at a time."""
-
-
-@dataclass(frozen=True)
-class Free:
-    """A payer that writes no debit down: the tables are nobody's."""
-
-    epsilon: Fraction
-
-    def pay(self, debit: Debit) -> None:
-        """Let it be."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +40,12 @@ class Piece:
 
     def run(self) -> Observations:
         """Publish so often, and look."""
-        mechanisms = Exact(None if self.seed is None else SeededStream(self.seed))
-        schedule = self.method.plan(SCHEMA, self.epsilon)
-        domain = Domain(SCHEMA.shape, len(SCHEMA.classes))
-        table = self.pair.table(complete=self.complete)
+        rehearsal = Rehearsal(self.method, SCHEMA, self.epsilon, self.seed)
+        *columns, classes = self.pair.table(complete=self.complete).T
         numbers, shapes = np.empty((self.runs, len(NUMBERS))), []
         for run in range(self.runs):
-            meter = Meter(engine_of(table), Free(self.epsilon), mechanisms, domain)
-            draft = self.method.publish(meter, SCHEMA, schedule)
-            numbers[run], shape = observed(draft, meter.debits, self.pair)
+            draft, debits = rehearsal.run(columns, classes)
+            numbers[run], shape = observed(draft, debits, self.pair)
             shapes.append(shape)
         return Observations(numbers, tuple(shapes))
 

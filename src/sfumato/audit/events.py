@@ -33,11 +33,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import Debit, Draft, Measurement, Schema
 from sfumato.arrays import NONE, Booleans, Floats, Integers
-from sfumato.engines.memory import MemoryEngine
-from sfumato.privacy.budget import Debit
-from sfumato.privacy.measurements import Draft, Measurement
-from sfumato.schema.schema import Schema
 
 Codes = tuple[int, ...]
 
@@ -66,11 +63,6 @@ class Pair:
         """Give the coded rows of the table with the record, or without it."""
         rows = [*self.rows, self.record] if complete else [*self.rows]
         return np.array(rows, np.uint8).reshape(len(rows), len(self.record))
-
-
-def engine_of(table: NDArray[np.uint8]) -> MemoryEngine:
-    """Put coded rows, the class last, behind an engine."""
-    return MemoryEngine(list(table.T[:-1]), table.T[-1])
 
 
 CROWD = (COMMON,) * 60 + (LAST,) * 60

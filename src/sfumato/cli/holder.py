@@ -14,19 +14,29 @@ from typing import Any
 
 import click
 
-from sfumato import holder
+import sfumato
+from sfumato import (
+    NOT_PRIVATE,
+    Categorical,
+    Coclustering,
+    Debit,
+    Ledger,
+    NonPrivate,
+    Part,
+    Schema,
+    Statement,
+    Step,
+    Taxonomy,
+    Total,
+    epsilon_of,
+    find_data,
+    named_only,
+)
+from sfumato.cli.options import schema_option
 from sfumato.cli.show import Show, reporting, table
-from sfumato.cli.tables import find_data, named_only, schema_option
 from sfumato.errors import SchemaError
-from sfumato.holder import NOT_PRIVATE, Coclustering, Part
-from sfumato.modl import Step
 from sfumato.pictures.canvas import refuse_undrawable
 from sfumato.pictures.triangle import draw_grid
-from sfumato.privacy.budget import Debit, NonPrivate, Total, epsilon_of
-from sfumato.privacy.ledger import Ledger, Statement
-from sfumato.schema.attributes import Categorical
-from sfumato.schema.schema import Schema
-from sfumato.schema.taxonomy import Taxonomy
 from sfumato.storage import staged_file
 
 data_argument = click.argument("data", type=click.Path())
@@ -229,7 +239,7 @@ def cocluster(
         refuse_undrawable(out)
     with show.working() as watch:
         watch("co-clustering")
-        found = holder.cocluster(source.table, schema, cells=cells, information=information)
+        found = sfumato.cocluster(source.table, schema, cells=cells, information=information)
         if out:
             watch("drawing")
             draw_grid(found, out)

@@ -1,248 +1,72 @@
-"""The group of commands, and those that prepare and make a release.
+"""The group of all commands. What a command needs is imported when it is called, so `--help` answers at once.
 
-The command line's reference, written from the commands themselves so that it cannot drift from them.
+Each command opens, makes one call of the library, and shows what came back.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from importlib import import_module
 
 import click
 
-import sfumato
-from sfumato import holder
-from sfumato.account import Account
-from sfumato.cli.holder import account, cocluster, taxonomy
-from sfumato.cli.measure import audit, compare, evaluate, report, reproduce
-from sfumato.cli.methods import EVERY, make_method, options_of, plan_shown, refuse_unfit_options
-from sfumato.cli.releases import inspect, query, records, sample, sql, verify
-from sfumato.cli.risk import explain, risk
-from sfumato.cli.show import REFUSED, OneSentence, Show, reporting
-from sfumato.cli.show import table as laid_out
-from sfumato.cli.tables import (
-    ENGINE_OPTIONS,
-    engine_options,
-    find_data,
-    how_counted,
-    named_only,
-    schema_option,
-    source_options,
-)
-from sfumato.errors import MethodError
-from sfumato.methods import Method
-from sfumato.release.release import Release
-from sfumato.schema.schema import Schema
-from sfumato.storage import staged_file
+from sfumato.cli.show import OneSentence
 
-
-@click.group(cls=OneSentence, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(sfumato.__version__, prog_name="sfumato")
-def main() -> None:
-    """Publish a table about people so that analysts can use it and nobody can find a person in it."""
-
-
-@main.command()
-@click.argument("data", type=click.Path())
-@source_options
-@click.option("--target", help="The column to predict.")
-@click.option("--out", type=click.Path(), help="Where to write [default: people.schema.yaml for people.csv].")
-@reporting
-def draft(data: str, table: str | None, sql: str | None, target: str | None, out: str | None, show: Show) -> None:
-    """Guess a schema from DATA, for you to correct and confirm."""
-    source = find_data(data, None, table, sql)
-    schema = holder.draft(source.table, source.name, target)
-    place = Path(out) if out else source.schema_path
-    with staged_file(place) as staging:
-        staging.write_text(_DRAFT_HEAD + schema.dump(), encoding="utf-8")
-    kinds = [(name, column.kind) for name, column in schema.attributes.items()]
-    show.result(
-        {"schema": str(place), "attributes": dict(kinds)},
-        laid_out(kinds, ("column", "kind"))
-        + f"\n\nwrote {place}\nIt was derived from private data: correct it, then set confirmed: true.",
-    )
-
-
-_DRAFT_HEAD = """\
-# Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
-# Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
-# exact extremes), drop what must not be known; give the table a lifetime budget, such as `budget: 4`; then set
-# `confirmed: true`.
-"""
-
-
-@main.command()
-@click.argument("data", type=click.Path())
-@source_options
-@schema_option
-@reporting
-def check(data: str, table: str | None, sql: str | None, schema_path: str | None, show: Show) -> None:
-    """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes."""
-    source = find_data(data, schema_path, table, sql)
-    fit = holder.check(source.table, source.schema())
-    show.result(_check_plain(fit), _check_text(fit))
-    if not fit.fits or not fit.rows:
-        raise SystemExit(REFUSED)
-
-
-def _check_plain(fit: holder.Fit) -> dict[str, Any]:
-    return {
-        "fits": fit.fits,
-        "rows": fit.rows,
-        "misfits": [{"column": one.column, "reason": one.reason, "rows": one.rows} for one in fit.misfits],
-        "outside": fit.outside,
-        "undeclared": list(fit.undeclared),
-    }
-
-
-def _check_text(fit: holder.Fit) -> str:
-    lines = [f"{fit.rows:,} rows"]
-    if fit.misfits:
-        rows = [(one.column, one.reason, f"{one.rows:,}") for one in fit.misfits]
-        lines.append(laid_out(rows, ("column", "does not fit", "rows"), (2,)))
-        lines.append("Correct the table, or declare leaves for `missing` and `unseen` values in the schema.")
-    for column, number in fit.outside.items():
-        lines.append(f"{column}: {number:,} rows outside the declared range count in the nearest cell")
-    if fit.undeclared:
-        lines.append(f"not in the schema, so not read: {', '.join(fit.undeclared)}")
-    if fit.fits and fit.rows:
-        lines.append("Everything fits. (These numbers are not private: do not publish them.)")
-    if not fit.rows:
-        lines.append("The table is empty: a release of it would be noise.")
-    return "\n".join(lines)
-
-
-PUBLISHING = {
-    "method",
-    "epsilon",
-    "as_published",
-    "attributes",
-    "target",
-    "out",
-    "dry_run",
-    "unsafe_seed",
-    "despite_budget",
-    "table",
-    "sql",
-    *ENGINE_OPTIONS,
+COMMANDS = {
+    "draft": ("publish", "Guess a schema from DATA, for you to correct and confirm."),
+    "check": ("publish", "Tell which values of DATA would not fit its schema."),
+    "cocluster": ("holder", "Show the structure of DATA: groups of values that hang together."),
+    "publish": ("publish", "Publish DATA: a table in a file, a folder or a database."),
+    "inspect": ("releases", "Show the promise, the budget line by line and the contents."),
+    "verify": ("risk", "Check a release against itself and against its account."),
+    "query": ("query", "Estimate how many people satisfy a condition."),
+    "sql": ("releases", "Answer a SELECT over a release with estimates."),
+    "sample": ("releases", "Draw synthetic records from a release."),
+    "records": ("releases", "Write the generalized records of a release."),
+    "report": ("measure", "Write one page about a release, to open in a browser."),
+    "risk": ("risk", "Tell what a release leaves an adversary."),
+    "explain": ("risk", "Tell a person what could be claimed about them."),
+    "evaluate": ("measure", "Tell what a release is worth, by the table that it is of."),
+    "compare": ("measure", "Publish DATA by many methods with known seeds, and measure them side by side."),
+    "reproduce": ("measure", "Draw the figures of a paper again, and judge its claims."),
+    "audit": ("measure", "Attack a method: tell two neighbouring tables apart by its releases."),
+    "account": ("holder", "Show and manage a table's account."),
+    "taxonomy": ("holder", "Carry taxonomies between schema files and hierarchy CSV."),
+    "schema": ("publish", "Print the JSON Schema of schema files, for editors."),
 }
-"""The options of publish that are not a method's parameters."""
+"""Every command: the module that has it, and what it does in a line."""
 
 
-@main.command()
-@click.argument("data", type=click.Path())
-@source_options
-@click.option("--method", type=click.Choice(list(EVERY)), default="diffgen", show_default=True, help="How to publish.")
+class Lazily(OneSentence):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """Name all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        """Import a command."""
+        if name not in COMMANDS:
+            return None
+        module = import_module(f"sfumato.cli.{COMMANDS[name][0]}")
+        found: click.Command = getattr(module, {"schema": "json_schema"}.get(name, name))
+        return found
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """Tell in a line what each command does, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, says) for name, (_, says) in COMMANDS.items()])
+
+
+@click.group(cls=Lazily, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="sfumato", prog_name="sfumato")
 @click.option(
-    "--epsilon",
-    help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but "
-    "confidence, mondrian and tds, which have none.",
+    "--debug", is_flag=True, help="Show the traceback of what fails unexpectedly; it may hold values of rows."
 )
-@options_of(EVERY)
-@click.option(
-    "--as-published", is_flag=True, help="Exactly the paper's method, with the few options that the paper has."
-)
-@click.option("--attributes", help="The attributes to publish, such as age,sex [default: all declared].")
-@click.option("--target", help="The class attribute [default: the schema's].")
-@schema_option
-@click.option("--ledger", type=click.Path(), help="The table's ledger [default: beside the data].")
-@click.option("--out", type=click.Path(), help="The release folder to write.")
-@engine_options
-@click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
-@click.option(
-    "--unsafe-seed", type=click.IntRange(min=0), help="Reproducible noise, for tests: the release carries no guarantee."
-)
-@click.option(
-    "--despite-budget",
-    is_flag=True,
-    help="Publish by a method without epsilon although the table has a lifetime budget, which ends it.",
-)
-@reporting
-def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, **options: Any) -> None:
-    """Publish DATA: a table in a file, a folder or a database.
-
-    A CSV, Parquet or JSON-lines file, a folder or a quoted pattern of Parquet files ('parts/*.parquet'), a table of a
-    DuckDB database (file.duckdb::table), or `adult` for the bundled table.
-    """
-    source = find_data(data, schema_path, options["table"], options["sql"])
-    schema = named_only(source.schema(), options["attributes"])
-    if options["target"]:
-        schema = schema.with_target(options["target"])
-    given = {key: value for key, value in options.items() if key not in PUBLISHING}
-    method = make_method(options["method"], given, as_published=options["as_published"])
-    refuse_unfit_options(method, options)
-    if options["dry_run"]:
-        show.result(*plan_shown(method, schema, options["epsilon"]))
-        return
-    if not options["out"]:
-        raise MethodError("out must name the release folder to write", "Give --out release/.")
-    account, seed = Account(source.ledger(ledger), schema), options["unsafe_seed"]
-    planned = account.plan(method, options["epsilon"]) if isinstance(method, Method) else None
-    with show.working(planned) as watch:
-        release = account.publish(
-            source.table,
-            method,
-            options["epsilon"],
-            out=options["out"],
-            plan=planned,
-            despite_budget=options["despite_budget"],
-            unsafe_seed=seed,
-            watch=watch,
-            **how_counted(options),
-        )
-    show.result(_published_plain(release, options["out"]), _published_text(release, options["out"], account))
-
-
-def _published_plain(release: Release, out: str) -> dict[str, Any]:
-    return {
-        "release": out,
-        "groups": release.groups,
-        "epsilon": str(release.manifest.epsilon) if release.manifest.promise is None else None,
-        "guarantee": release.manifest.guarantee,
-        "warnings": list(release.manifest.warnings),
-        "notes": list(release.notes),
-    }
-
-
-def _published_text(release: Release, out: str, account: Account) -> str:
-    lines = [release.manifest.guarantee, *release.manifest.warnings, f"{release.groups:,} groups in {out}"]
-    if release.notes:
-        lines += ["For your eyes, exact and not in the release: do not publish", *(f"  {one}" for one in release.notes)]
-    text = "\n".join([*lines, f"See: sfumato inspect {out}"])
-    if release.manifest.promise is None and account.statement().without_epsilon:
-        text += "\nExact counts of this table were published, too: no epsilon bounds all of its releases together."
-    return text
-
-
-@main.command(name="schema")
-@reporting
-def json_schema(show: Show) -> None:
-    """Print the JSON Schema of schema files, for editors."""
-    text = json.dumps(Schema.model_json_schema(), indent=2)
-    show.result(Schema.model_json_schema(), text)
-
-
-for command in (
-    cocluster,
-    inspect,
-    query,
-    sql,
-    sample,
-    records,
-    risk,
-    explain,
-    evaluate,
-    compare,
-    reproduce,
-    report,
-    audit,
-    verify,
-    account,
-    taxonomy,
-):
-    main.add_command(command)
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:
+    """Publish a table about people so that analysts can use it and nobody can find a person in it."""
+    context.obj = debug
 
 
 HEAD = """\
@@ -254,16 +78,18 @@ Generated by `make docs` from `--help`; a test keeps it true. Every command take
 
 
 def pages(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
-    """Give the help of a command and of all below it."""
+    """Write the help of a command and of all below it."""
     context = click.Context(command, info_name=" ".join(path), terminal_width=100, **main.context_settings)
     yield f"## {' '.join(path)}\n\n```\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from pages(command.commands[name], (*path, name))
+        for name in sorted(command.list_commands(context)):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from pages(found, (*path, name))
 
 
 def reference() -> str:
-    """Give the whole reference as Markdown."""
+    """Write the whole reference as Markdown, from the commands themselves so that it cannot drift from them."""
     return "\n".join([HEAD, *pages(main, ("sfumato",))])
 
 

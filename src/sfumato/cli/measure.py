@@ -22,25 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato import METHODS
+import sfumato
+from sfumato import METHODS, Method, Release, Schema, epsilon_of, find_data, named_only, refuse_other_schema
 from sfumato.audit import PAIRS, Finding, attack
 from sfumato.audit.events import SCHEMA
-from sfumato.cli.methods import EVERY, make_method, options_of
-from sfumato.cli.releases import release_argument
-from sfumato.cli.show import Show, Steps, lacking, reporting, table
-from sfumato.cli.tables import find_data, named_only, refuse_other_schema, schema_option
+from sfumato.cli.options import EVERY, make_method, options_of, schema_option
+from sfumato.cli.show import Show, Steps, lacking, release_argument, reporting, table
 from sfumato.errors import MethodError, ReleaseError
 from sfumato.exact import write_fraction
-from sfumato.methods import Method
 from sfumato.pictures.canvas import can_draw, refuse_pictureless
-from sfumato.privacy.budget import epsilon_of
-from sfumato.release.release import Release
 from sfumato.report import Evaluated
 from sfumato.report import report as page_of
-from sfumato.schema.schema import Schema
 from sfumato.storage import staged_file
-from sfumato.tables.encode import encode, refuse_misfits
-from sfumato.tables.sources import open_table
 
 if TYPE_CHECKING:
     from sfumato.evaluate import Scorecard
@@ -136,8 +129,7 @@ def _evaluated(release: Release, data: str, watch: Callable[[str], None]) -> Eva
     source = find_data(data)
     refuse_other_schema(release.schema, source)
     card = find_scorecard("report --with")(release, source.table, watch=watch)
-    coded = encode(open_table(source.table), release.schema)
-    refuse_misfits(coded)
+    coded = sfumato.coded(source.table, release.schema)
     return Evaluated(card, coded.columns)
 
 
@@ -207,7 +199,7 @@ def compare(data: str, schema_path: str | None, out: str, workers: int | None, s
     Finished runs are kept in the folder: whoever starts again repeats none of them.
     """
     try:
-        from sfumato.cli.methods import read_contestants
+        from sfumato.cli.options import read_contestants
         from sfumato.compare.contest import open_contest, read_groups
         from sfumato.compare.results import carry_out_contest, write_results
     except ImportError:

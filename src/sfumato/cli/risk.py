@@ -1,6 +1,5 @@
-"""The command that tells what a release leaves an adversary.
-
-The command that tells a person what could be claimed about them.
+"""The commands for those who answer for a release: what it leaves an adversary, what could be claimed about a person,
+and whether it is what it says.
 """
 
 from __future__ import annotations
@@ -11,14 +10,21 @@ from typing import Any
 import click
 import numpy as np
 
-from sfumato.cli.releases import release_argument
-from sfumato.cli.show import Show, reporting, table
-from sfumato.cli.tables import find_data
+import sfumato
+from sfumato import (
+    GroupRisk,
+    PersonClaims,
+    Release,
+    Verification,
+    claims_about,
+    find_data,
+    group_risk,
+    nearest_claim,
+    odds_of,
+)
+from sfumato import verify as verified
+from sfumato.cli.show import REFUSED, Show, release_argument, reporting, table
 from sfumato.errors import ReleaseError
-from sfumato.release.release import Release
-from sfumato.release.risk import GroupRisk, PersonClaims, claims_about, group_risk, nearest_claim, odds_of
-from sfumato.tables.encode import encode, refuse_misfits
-from sfumato.tables.sources import open_table
 
 
 @click.command()
@@ -54,8 +60,7 @@ def _population(given: str | None, release: Release) -> Any:
     """Read a number of people, or the rows of a table."""
     if given is None or given.isdecimal():
         return None if given is None else int(given)
-    coded = encode(open_table(find_data(given).table), release.schema.only(release.schema.predictors))
-    refuse_misfits(coded)
+    coded = sfumato.coded(find_data(given).table, release.schema.only(release.schema.predictors))
     return coded.columns
 
 
@@ -169,3 +174,36 @@ def _claims_text(found: PersonClaims, sensitive: str) -> str:
 
 def _tenths(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+MARKS = {True: "ok", False: "WRONG", None: "not checked"}
+
+
+@click.command()
+@release_argument
+@click.option(
+    "--ledger", type=click.Path(), help="The ledger of the table, to ask whether its account knows the release."
+)
+@reporting
+def verify(release: str, ledger: str | None, show: Show) -> None:
+    """Check that a release is what it says: seal, sum, files, records, promise and, with its ledger, account.
+
+    Exit code 0 if nothing that was checked is wrong, 2 if something is: then each line marked WRONG names what.
+    """
+    found = verified(release, ledger)
+    show.result(_plain_checks(found), _checks_text(found))
+    if not found.verified:
+        raise SystemExit(REFUSED)
+
+
+def _plain_checks(found: Verification) -> dict[str, Any]:
+    checks = [{"about": one.about, "outcome": one.outcome, "says": one.says} for one in found.checks]
+    return {"release": found.release, "verified": found.verified, "checks": checks}
+
+
+def _checks_text(found: Verification) -> str:
+    width = max(len(mark) for mark in MARKS.values())
+    lines = [f"{MARKS[one.passed].ljust(width)}  {one.about}: {one.says}" for one in found.checks]
+    wrong = len(found.failures)
+    told = "nothing is wrong with what was checked" if found.verified else f"NOT as published: {wrong} failed"
+    return "\n".join([*lines, f"{found.release}: {told}"])

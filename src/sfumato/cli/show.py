@@ -21,12 +21,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.errors import MethodError, SfumatoError
-from sfumato.privacy.budget import Schedule
+
+if TYPE_CHECKING:
+    from sfumato import Schedule
 
 
 class Progress:
@@ -34,6 +36,7 @@ class Progress:
     knows how many, so what is told of them is how long one takes.
 
     >>> from fractions import Fraction
+    >>> from sfumato import Schedule
     >>> told, plan = [], Schedule({"choice 1": Fraction(1, 2), "counts": Fraction(1, 2)})
     >>> progress = Progress(told.append, plan, clock=iter([0, 10, 40]).__next__)
     >>> progress("reading the table"); progress("choice 1"); progress("counts")
@@ -135,6 +138,7 @@ def lacking(command: str, library: str, extras: str = "evaluate") -> MethodError
 
 
 REFUSED = 2
+release_argument = click.argument("release", type=click.Path())
 
 
 def reporting(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -152,9 +156,13 @@ def reporting(command: Callable[..., Any]) -> Callable[..., Any]:
             Show(as_json).error(SfumatoError("the table must fit in memory", "Use a machine with more of it."))
             sys.exit(REFUSED)
         except Exception as error:
+            if click.get_current_context().find_root().obj:
+                raise
             kind = type(error).__name__
             Show(as_json).error(
-                SfumatoError(f"Sfumato must not fail like this ({kind})", "Report it, without the data.")
+                SfumatoError(
+                    f"Sfumato must not fail like this ({kind})", "Report it, without the data; see sfumato --debug."
+                )
             )
             sys.exit(REFUSED)
 

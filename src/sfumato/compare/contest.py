@@ -16,16 +16,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.account import refuse_unconfirmed
+import sfumato
+from sfumato import Coded, Identifier, Method, MethodWithoutEpsilon, Schema, refuse_unconfirmed
 from sfumato.errors import MethodError, SfumatoError, TableError
 from sfumato.evaluate.fidelity import WAYS
 from sfumato.evaluate.learning import LEARNERS, Learner, Protocol, splits
-from sfumato.methods import Method
-from sfumato.schema.attributes import Identifier
-from sfumato.schema.schema import Schema
-from sfumato.tables.encode import Coded, encode, refuse_misfits
-from sfumato.tables.sources import open_table
-from sfumato.without_epsilon import MethodWithoutEpsilon
 
 Group = Literal["classification", "learners", "information", "marginals", "queries", "clusters", "cost"]
 GROUPS: dict[Group, str] = {
@@ -249,8 +244,7 @@ def open_contest(
     """Look at the table (a path or a frame) and at who can publish it; refuse what nobody could be compared by."""
     refuse_unconfirmed(schema)
     _refuse_uncountable(schema, contestants, runs)
-    coded = encode(open_table(table), schema)
-    refuse_misfits(coded)
+    coded = sfumato.coded(table, schema)
     if not coded.rows:
         raise TableError("a table must have rows for methods to be compared on", "Give another table.")
     splits(protocol, coded.rows)

@@ -27,7 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.account import seeded_release
+import sfumato
+from sfumato import Method, MethodWithoutEpsilon, Release, Schema, seeded_release
 from sfumato.arrays import CodedRows
 from sfumato.compare.contest import (
     DISTANCES,
@@ -74,14 +75,8 @@ from sfumato.evaluate.learning import (
 )
 from sfumato.evaluate.runs import Kept, Key, Outcome, Watch, carry_out, mean_and_error
 from sfumato.exact import write_fraction
-from sfumato.methods import Method
 from sfumato.pictures.canvas import Curve, Panel, draw_panels
-from sfumato.release.release import Release
-from sfumato.schema.schema import Schema
 from sfumato.storage import reason_of, refuse_no_folder
-from sfumato.tables.encode import encode
-from sfumato.tables.sources import open_table
-from sfumato.without_epsilon import MethodWithoutEpsilon
 
 Value = tuple[str, float]
 Level = Literal["raw data", "most frequent class"]
@@ -241,11 +236,10 @@ def _cost(cost: Cost) -> dict[str, float]:
 def _opened(bench: Bench, known_by: tuple[str, str]) -> Opened:
     """Read the table, unless it was read for the run before; refuse one that is no longer what was compared."""
     if not (_LAST and _LAST[0].known_by == known_by):
-        table = open_table(bench.table)
-        coded = encode(table, bench.schema)
+        coded = sfumato.coded(bench.table, bench.schema, misfits=True)
         if digest_of(coded) != known_by[0]:
             raise TableError("a table must not change while methods are compared on it", "Start again.")
-        _LAST[:] = [Opened(known_by, pa.Table.from_batches(list(table.batches(list(coded.columns)))), coded.columns)]
+        _LAST[:] = [Opened(known_by, sfumato.raw_rows(bench.table, list(coded.columns)), coded.columns)]
     return _LAST[0]
 
 

@@ -1,1 +1,1 @@
-"""Engines that count where the data is: DuckDB on one machine, Spark on many. Rows never come to Python from there."""
+"""Codes become counts, wherever they lie: in memory, in DuckDB, on a Spark cluster. All engines agree to the count."""

@@ -43,8 +43,7 @@ from sfumato.engines.kernel import (
 )
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Stage, Tree
-from sfumato.privacy.exact_counts import Combinations
-from sfumato.privacy.tally import Breakdown, Counts, Domain, Tally
+from sfumato.privacy.tally import Breakdown, Combinations, Counts, Domain, Tally
 
 BLOCK = 1 << 16
 SORTED_BLOCK = 1 << 20

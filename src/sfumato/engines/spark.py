@@ -18,14 +18,11 @@ import math
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
 
 from sfumato.arrays import NONE
 from sfumato.engines.coding import TableCoding, coding_of
@@ -46,6 +43,9 @@ from sfumato.geometry.tree import Stage, Tree
 from sfumato.privacy.tally import CountEngine, Counts, Tally
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables.encode import columns_to_read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 WORDS = SparkDialect()
 BY_WAY = 0
@@ -184,15 +184,21 @@ class Room:
 
     def adopted(self, frame: DataFrame) -> DataFrame:
         """Give a frame of the user's session as one of this."""
+        from pyspark.sql import DataFrame
+
         datasets: Any = self.session._jvm.org.apache.spark.sql.classic.Dataset
         return DataFrame(datasets.ofRows(self.session._jsparkSession, frame._jdf.logicalPlan()), self.session)
 
     def table(self, name: str, table: Any) -> str:
         """Bring a small table to every executor; it is made where the user is active, who stays so."""
+        from pyspark.sql.functions import broadcast
+
         return self.view(name, broadcast(self.adopted(self._given.createDataFrame(table))))
 
     def keep(self, name: str, frame: DataFrame) -> str:
         """Cache a frame when it is first read."""
+        from pyspark import StorageLevel
+
         self._kept[name] = frame.persist(StorageLevel.MEMORY_AND_DISK)
         return self.view(name, frame)
 
@@ -327,6 +333,8 @@ def _with_short_plan(frame: DataFrame) -> DataFrame:
     Spark still knows how to compute them again if they are lost. It has no public word for this; where a session does
     not know the one used here, plans grow, and answers stay the same.
     """
+    from pyspark.sql import DataFrame
+
     session = frame.sparkSession
     try:
         rows = frame._jdf.queryExecution().toRdd()

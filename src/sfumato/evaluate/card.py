@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+import sfumato
+from sfumato import Coded, Condition, Release, Schema
 from sfumato.arrays import CodedRows
 from sfumato.errors import ReleaseError, TableError
 from sfumato.evaluate.clusters import MOST_CLUSTERED, Match, matches
@@ -48,11 +50,6 @@ from sfumato.evaluate.fidelity import (
 )
 from sfumato.evaluate.learning import Lesson, Protocol, Trial, lessons, lot, most_learnt, splits
 from sfumato.evaluate.runs import one_thread
-from sfumato.release.queries import Condition
-from sfumato.release.release import Release
-from sfumato.schema.schema import Schema
-from sfumato.tables.encode import Coded, encode, refuse_misfits
-from sfumato.tables.sources import open_table
 
 Result = TypeVar("Result")
 
@@ -222,8 +219,7 @@ def scorecard(
 def _coded(table: Any, schema: Schema, what: str) -> Coded:
     """Read a table by the release's schema, and refuse one that is not of it, or has no rows."""
     try:
-        coded = encode(open_table(table), schema)
-        refuse_misfits(coded)
+        coded = sfumato.coded(table, schema)
     except TableError as error:
         remedy = "Evaluate with the table that was published, and a test set like it."
         raise ReleaseError(f"{what} must be of the release's schema: {error.problem}", remedy) from None

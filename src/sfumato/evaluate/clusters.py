@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import BisectingKMeans
 
+from sfumato import Categorical, Predictor, Release, Schema, Sides
 from sfumato.arrays import CodedRows, Integers
 from sfumato.evaluate.learning import MOST_INDICATORS
 from sfumato.evaluate.runs import one_thread
-from sfumato.geometry.regions import Sides
-from sfumato.release.release import Release
-from sfumato.schema.attributes import Categorical
-from sfumato.schema.schema import Predictor, Schema
 
 Points = NDArray[np.float64]
 

@@ -27,11 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import Categorical, Identifier, Predictor, Regions, Release, Schema, Sides
 from sfumato.arrays import CodedRows, Codes, Floats, Integers, row_keys
-from sfumato.geometry.regions import Regions, Sides
-from sfumato.release.release import Release
-from sfumato.schema.attributes import Categorical, Identifier
-from sfumato.schema.schema import Predictor, Schema
 
 Counts = NDArray[np.int64]
 

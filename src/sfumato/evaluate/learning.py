@@ -38,14 +38,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from sfumato import Categorical, Identifier, Nonnegative, Release, Schema, Sides
 from sfumato.arrays import CodedRows, Integers
 from sfumato.errors import TableError
 from sfumato.evaluate.runs import one_thread
-from sfumato.geometry.regions import Sides
-from sfumato.models.model import Nonnegative
-from sfumato.release.release import Release
-from sfumato.schema.attributes import Categorical, Identifier
-from sfumato.schema.schema import Schema
 
 Features = NDArray[np.float32]
 GroupLearner = Literal["pruned tree", "ID3", "linear SVM"]

@@ -16,6 +16,7 @@ grid. The tree is given level by level, because the nodes of one level are the d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -324,3 +325,14 @@ def _next_steps(tree: Tree, nodes: Integers, passed: Integers, steps: Sequence[S
         concerns = (boxes[:, step.attribute] == (step.borders[0], step.borders[-1])).all(axis=1)
         found[concerns & (passed <= number)] = number
     return found
+
+
+def describe_level(number: int, chosen: Candidates, names: Sequence[str]) -> str:
+    """Say in a line what a level did.
+
+    >>> describe_level(1, Candidates.one(0, 1, (0, 22, 47)), ["job", "age"])
+    'level 1: 1 specialization (age 1)'
+    """
+    by_name = Counter(names[attribute] for attribute in chosen.attributes.tolist())
+    along = ", ".join(f"{name} {count:,}" for name, count in by_name.most_common())
+    return f"level {number}: {len(chosen):,} specialization{'s' if len(chosen) > 1 else ''} ({along})"

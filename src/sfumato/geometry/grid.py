@@ -14,13 +14,15 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.arrays import Codes, Integers, integers
-from sfumato.geometry.regions import Sides, whole_numbers
+from sfumato.geometry.regions import Sides, refuse_some, whole_numbers
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Grid:
         """Refuse cuts that would not be disjoint and covering; keep plain integers, which neither wrap nor change."""
         object.__setattr__(self, "cuts", tuple(map(integers, self.cuts)))
         object.__setattr__(self, "orders", tuple(None if order is None else integers(order) for order in self.orders))
-        for cut in self.cuts:
+        for cut in {*self.cuts}:
             if len(cut) < 2 or cut[0] != 0 or any(left >= right for left, right in itertools.pairwise(cut)):
                 raise ValueError("a cut must be increasing borders from 0 to the number of leaves")
         if self.orders and len(self.orders) != len(self.cuts):
@@ -59,7 +61,7 @@ class Grid:
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Grid:
         """One region that holds everything."""
-        return cls(tuple((0, leaves) for leaves in shape))
+        return cls(_uncut(tuple(shape)))
 
     @classmethod
     def finest(cls, shape: Sequence[int]) -> Grid:
@@ -69,12 +71,12 @@ class Grid:
     @classmethod
     def marginal(cls, shape: Sequence[int], cuts: Mapping[int, Sequence[int]]) -> Grid:
         """Cut a few attributes at borders, outer ones included, and leave all others whole."""
-        return cls(tuple(tuple(cuts.get(at, (0, leaves))) for at, leaves in enumerate(shape)))
+        return cls(tuple(tuple(cuts.get(at, whole)) for at, whole in enumerate(_uncut(tuple(shape)))))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of leaves of each attribute."""
-        return tuple(cut[-1] for cut in self.cuts)
+        return tuple(map(itemgetter(-1), self.cuts))
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -84,12 +86,12 @@ class Grid:
     @property
     def regions(self) -> int:
         """The number of regions."""
-        return math.prod(self.parts)
+        return math.prod(len(self.cuts[attribute]) - 1 for attribute in self.split_attributes)
 
     @cached_property
     def split_attributes(self) -> tuple[int, ...]:
         """The attributes that have more than one part, which alone tell regions apart."""
-        return tuple(attribute for attribute, parts in enumerate(self.parts) if parts > 1)
+        return tuple(attribute for attribute, cut in enumerate(self.cuts) if len(cut) > 2)
 
     @property
     def unresolved(self) -> tuple[int, ...]:
@@ -161,6 +163,24 @@ class Grid:
         ranges = np.stack([cut[:-1], cut[1:]], axis=1)
         return Sides(ranges, partial(self.parts_at, attribute), self.order_of(attribute))
 
+    @property
+    def ranges(self) -> Integers:
+        """The ranges of every region."""
+        return self.boxes(0, self.regions)
+
+    @property
+    def region_nodes(self) -> None:
+        """None: there is nothing above the regions."""
+
+    @property
+    def sampling(self) -> Fraction:
+        """Everyone."""
+        return Fraction(1)
+
+    def nodes_at(self, places: Integers) -> None:
+        """Refuse places that are not all regions."""
+        refuse_some(places, self.regions)
+
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
         """Find the region that holds each coded row."""
         return self.locate(columns, len(columns[0]) if columns else 0)
@@ -179,6 +199,12 @@ class Grid:
         if not {*cuts, *orders} <= {*range(len(shape))}:
             raise ValueError("cuts and orders must be of attributes that there are")
         grid = cls.marginal(shape, cuts)
-        if grid.shape != shape:
+        if any(grid.cuts[at][-1] != shape[at] for at in cuts):
             raise ValueError("cuts must end with the leaves of their attributes")
-        return replace(grid, orders=tuple(orders.get(at) for at in range(len(shape))) if orders else ())
+        return replace(grid, orders=tuple(orders.get(at) for at in range(len(shape)))) if orders else grid
+
+
+@lru_cache(maxsize=8)
+def _uncut(shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Give the cuts of attributes that are whole, which all marginals of a table share."""
+    return tuple((0, leaves) for leaves in shape)

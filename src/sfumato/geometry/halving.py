@@ -68,8 +68,6 @@ class Level:
 def levels_of(parents: Integers) -> tuple[Level, ...]:
     """Group the nodes below the root by depth, then by parent.
 
-    A node's depth is found by doubling: it is the way to its 2^i-th ancestor plus that ancestor's own way of 2^i.
-
     >>> [level.nodes.tolist() for level in levels_of(np.array([-1, 0, 1, 0, 1]))]
     [[1, 3], [2, 4]]
     """
@@ -77,11 +75,24 @@ def levels_of(parents: Integers) -> tuple[Level, ...]:
         raise ValueError("the first node must be the root, with parent -1")
     if (parents[1:] < 0).any() or (parents[1:] >= np.arange(1, len(parents))).any():
         raise ValueError("every parent must precede its children")
+    depths = depths_of(parents)
+    order = np.lexsort((parents, depths))
+    return tuple(Level.of(nodes, parents) for nodes in np.split(order, np.cumsum(np.bincount(depths))[:-1])[1:])
+
+
+def depths_of(parents: NDArray[np.integer]) -> Integers:
+    """Count the steps from each node up to the root, whose parent is -1.
+
+    By doubling: a node's depth is the way to its 2^i-th ancestor plus that ancestor's own way of 2^i. So a tree that is
+    one long path takes no longer than others.
+
+    >>> depths_of(np.array([-1, 0, 1, 0, 1])).tolist()
+    [0, 1, 2, 1, 2]
+    """
     ancestors, depths = np.maximum(parents, 0), (parents >= 0).astype(np.int64)
     while ancestors.any():
         depths, ancestors = depths + depths[ancestors], ancestors[ancestors]
-    order = np.lexsort((parents, depths))
-    return tuple(Level.of(nodes, parents) for nodes in np.split(order, np.cumsum(np.bincount(depths))[:-1])[1:])
+    return depths
 
 
 def height(leaves: int) -> int:

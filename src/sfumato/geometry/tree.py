@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import NONE, Codes, Integers, integers, read_only
 from sfumato.geometry.grid import Grid
+from sfumato.geometry.halving import depths_of
 from sfumato.geometry.regions import Sides, whole_numbers
 
 LONGEST_ROW = 1 << 22
@@ -173,11 +175,7 @@ class Tree:
     @cached_property
     def depths(self) -> Integers:
         """How many specializations lead to each node."""
-        depths, above = np.zeros(len(self), np.int64), self.parents
-        while (above != NONE).any():
-            depths += above != NONE
-            above = np.where(above == NONE, NONE, self.parents[above])
-        return read_only(depths)
+        return read_only(depths_of(self.parents))
 
     @cached_property
     def boxes(self) -> NDArray[np.int32]:
@@ -307,6 +305,27 @@ class Tree:
     def sides(self, attribute: int) -> Sides:
         """See the regions, which are the ends, from one attribute."""
         return Sides.of_boxes(self.boxes[self.ends, attribute], self.shape[attribute])
+
+    @property
+    def ranges(self) -> Integers:
+        """The ranges of every region."""
+        return self.boxes_of(self.ends).astype(np.int64)
+
+    @property
+    def region_nodes(self) -> Integers:
+        """The ends."""
+        return self.ends
+
+    @property
+    def sampling(self) -> Fraction:
+        """Everyone."""
+        return Fraction(1)
+
+    def nodes_at(self, places: Integers) -> Integers:
+        """Refuse nodes that there are not, and nodes that come twice."""
+        if not ((places >= 0) & (places < len(self))).all() or len(np.unique(places)) < len(places):
+            raise ValueError("counts must be of different nodes of the tree")
+        return places
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
         """Find the region that holds each coded row."""

@@ -1,16 +1,18 @@
-"""The methods, by name. A method sees a meter and public facts; never an engine, a row or a random source."""
+"""The methods, by name. A method sees a meter and public facts; never an engine, a row or a random source.
+
+To add one, write its file and import its class here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfumato.methods.cdiffgen import CDiffGen
-from sfumato.methods.diffgen import DiffGen
-from sfumato.methods.diffmulti import DiffMulti
-from sfumato.methods.dpcocgen import DPCocGen
-from sfumato.methods.laplace import Laplace
-from sfumato.methods.method import Method
+from sfumato.methods.cdiffgen import CDiffGen as CDiffGen
+from sfumato.methods.diffgen import DiffGen as DiffGen
+from sfumato.methods.diffmulti import DiffMulti as DiffMulti
+from sfumato.methods.dpcocgen import DPCocGen as DPCocGen
+from sfumato.methods.laplace import Laplace as Laplace
+from sfumato.methods.method import Method as Method
+from sfumato.methods.method import registered
 
-METHODS: Mapping[str, type[Method]] = {one.name: one for one in (DiffGen, CDiffGen, DiffMulti, DPCocGen, Laplace)}
-
-__all__ = ["METHODS", "CDiffGen", "DPCocGen", "DiffGen", "DiffMulti", "Laplace", "Method"]
+METHODS: Mapping[str, type[Method]] = registered(globals().values(), Method)

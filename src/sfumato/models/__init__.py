@@ -1,28 +1,24 @@
-"""Models: what was measured becomes answers. One file for each kind, and this is where they are known by name."""
+"""Models: what was measured becomes answers. One file for each kind, imported when a release names it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
 from sfumato.errors import ReleaseError
-from sfumato.models.boxes import BoxModel
-from sfumato.models.coclusters import CoclusterModel
-from sfumato.models.grid import GridModel
-from sfumato.models.model import Answers, Estimate, Model, Nonnegative
-from sfumato.models.tree import ExactTreeModel, PaperTreeModel, TreeModel
+from sfumato.models.model import Model
 from sfumato.privacy.measurements import Draft
 from sfumato.schema.schema import Schema
 
-MODELS: Mapping[str, type[Model]] = {
-    "grid": GridModel,
-    "coclusters": CoclusterModel,
-    "tree": TreeModel,
-    "tree with the paper's weights": PaperTreeModel,
-    "exact tree": ExactTreeModel,
-    "boxes": BoxModel,
+MODELS: Mapping[str, str] = {
+    "grid": "grid.GridModel",
+    "coclusters": "coclusters.CoclusterModel",
+    "tree": "tree.TreeModel",
+    "tree with the paper's weights": "tree.PaperTreeModel",
+    "exact tree": "tree.ExactTreeModel",
+    "boxes": "boxes.BoxModel",
 }
-
-__all__ = ["MODELS", "Answers", "Estimate", "Model", "Nonnegative", "model_of", "model_type"]
+"""Every model by the name that releases give it: the module that has it, and its class."""
 
 
 def model_type(name: str) -> type[Model]:
@@ -31,7 +27,9 @@ def model_type(name: str) -> type[Model]:
         raise ReleaseError(
             f"model ({name[:40]}) must be one of {', '.join(MODELS)}", "Upgrade Sfumato, or correct the method."
         )
-    return MODELS[name]
+    module, _, model = MODELS[name].partition(".")
+    found: type[Model] = getattr(import_module(f"sfumato.models.{module}"), model)
+    return found
 
 
 def model_of(schema: Schema, draft: Draft) -> Model:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
-from sfumato.geometry.boxes import Boxes
+from sfumato.geometry.regions import Boxes
 from sfumato.models.model import UNMEASURED, Cause, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
 from sfumato.models.regions import PARTLY, WHOLE, Overlap, RegionModel, Share, Sums
 from sfumato.privacy.measurements import Draft, Noisy, Question
@@ -30,6 +30,7 @@ class BoxModel(RegionModel):
     """Exact counts of a sample in groups that may overlap."""
 
     cause: ClassVar[Cause] = "sampling"
+    exact: ClassVar[bool] = True
 
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse groups without people."""

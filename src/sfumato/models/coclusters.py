@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
+from sfumato.models.consistency import nearest, whole
 from sfumato.models.grid import GridModel, cells_of_grid, over_leaves
 from sfumato.models.model import UNMEASURED, Nonnegative, refuse_unknown
-from sfumato.models.projection import nearest, whole
 from sfumato.models.regions import DECIMALS, draw_cells
 from sfumato.modl.criterion import log_gamma
 from sfumato.modl.grid import sum_parts
@@ -140,11 +140,16 @@ class CoclusterModel(GridModel):
 
     def _is_histogram(self, one: Measurement) -> bool:
         finest, classes = Grid.finest(self.schema.shape), len(self.schema.classes)
-        return one.question.regions == finest and one.question.classes == classes
+        alike = len(one.noisy.rates) == 1
+        return alike and one.question.regions == finest and one.question.classes == classes
 
     def uses(self, one: Measurement) -> bool:
         """Use the histogram, too."""
         return self._is_histogram(one) or super().uses(one)
+
+    def is_margin(self, one: Measurement) -> bool:
+        """Leave out the histogram, which of a single attribute would be one."""
+        return one is not self.draft.measurements[0] and super().is_margin(one)
 
     @cached_property
     def values(self) -> Floats:

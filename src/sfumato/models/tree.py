@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,8 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.halving import Level, levels_of
 from sfumato.geometry.regions import Sides
 from sfumato.geometry.tree import ROOT, Tree
-from sfumato.models.consistency import Consistent, LeastSquares
+from sfumato.models.consistency import Consistent, LeastSquares, project
 from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
-from sfumato.models.projection import project
 from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, States, Sums
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
@@ -251,6 +250,15 @@ class PaperTreeModel(TreeModel):
 
 class ExactTreeModel(TreeModel):
     """Ends of a tree that were counted exactly: their counts are the truth, and nothing errs."""
+
+    exact: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Refuse more than the ends, or them in another order: nothing can be added to exact counts."""
+        super().__init__(schema, draft)
+        nodes = draft.final.question.nodes
+        if len(draft.measurements) != 1 or nodes is None or not np.array_equal(nodes, self.tree.ends):
+            raise ReleaseError(*UNMEASURED)
 
     @cached_property
     def nodes(self) -> Consistent:

@@ -25,12 +25,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import datasets
+from sfumato import (
+    Boxes,
+    Confidence,
+    ConfidenceCap,
+    MethodWithoutEpsilon,
+    Mondrian,
+    Release,
+    Schema,
+    SplitScore,
+    datasets,
+)
 from sfumato.arrays import CodedRows, Floats
 from sfumato.evaluate.fidelity import LARGE, SMALL, RangeQuery, leaves_of
 from sfumato.evaluate.learning import LEARNERS, teach
 from sfumato.evaluate.runs import Key, Outcome
-from sfumato.geometry.boxes import Boxes
 from sfumato.papers.diffgen import CA
 from sfumato.papers.figures import (
     Between,
@@ -58,11 +67,6 @@ from sfumato.papers.runs import (
     timed,
 )
 from sfumato.pictures.canvas import Curve, Panel
-from sfumato.release.promises import ConfidenceCap
-from sfumato.release.release import Release
-from sfumato.schema.schema import Schema
-from sfumato.without_epsilon import Confidence, MethodWithoutEpsilon, Mondrian
-from sfumato.without_epsilon.mondrian import SplitScore
 
 CensusCodes = dict[str, NDArray[np.int64]]
 

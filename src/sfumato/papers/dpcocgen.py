@@ -8,6 +8,7 @@ from functools import cache, partial
 import numpy as np
 import pyarrow as pa
 
+from sfumato import Schema
 from sfumato.arrays import CodedRows
 from sfumato.evaluate.fidelity import floored_errors, hellinger, random_queries
 from sfumato.evaluate.learning import auc, held_out
@@ -27,7 +28,6 @@ from sfumato.papers.runs import (
     release_of,
 )
 from sfumato.pictures.canvas import Panel
-from sfumato.schema.schema import Schema
 
 NAME = "dpcocgen"
 ATTRIBUTES = ("age", "workclass", "education", "relationship", "sex")

@@ -24,23 +24,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import datasets
-from sfumato.account import seeded_release
+import sfumato
+from sfumato import (
+    TDS,
+    Categorical,
+    CDiffGen,
+    DiffGen,
+    DiffMulti,
+    DPCocGen,
+    Laplace,
+    Method,
+    MethodWithoutEpsilon,
+    Mondrian,
+    Nonnegative,
+    Release,
+    Schema,
+    datasets,
+    seeded_release,
+)
 from sfumato.arrays import CodedRows
 from sfumato.datasets.growing import write_grown
 from sfumato.evaluate.clusters import generalized_points, labels, match_point, points_of
 from sfumato.evaluate.fidelity import certainty_penalty, discernibility
 from sfumato.evaluate.learning import accuracy, cross_validated, held_out, majority_accuracy, teach
 from sfumato.evaluate.runs import Key, Outcome
-from sfumato.methods import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace, Method
-from sfumato.models.model import Nonnegative
 from sfumato.papers.figures import Evidence, Found
-from sfumato.release.release import Release
-from sfumato.schema.attributes import Categorical
-from sfumato.schema.schema import Schema
-from sfumato.tables.encode import encode
-from sfumato.tables.sources import open_table
-from sfumato.without_epsilon import TDS, MethodWithoutEpsilon, Mondrian
 
 FIRST_SEED = 10_000
 MOST_CELLS = 2_000_000
@@ -108,7 +116,7 @@ def adult() -> tuple[pa.Table, Schema]:
 
 def coded(table: pa.Table, schema: Schema) -> CodedRows:
     """Give a table's leaf codes by attribute."""
-    return encode(open_table(table), schema).columns
+    return sfumato.coded(table, schema, misfits=True).columns
 
 
 TRAINING_FILE = 30_162

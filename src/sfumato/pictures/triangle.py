@@ -20,12 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import NOT_PRIVATE, Coclustering, Kind, Part, kinds_of
 from sfumato.arrays import Floats
 from sfumato.errors import MethodError
-from sfumato.holder import NOT_PRIVATE, Coclustering, Part
-from sfumato.modl import Kind
 from sfumato.pictures.canvas import refuse_undrawable, write_picture
-from sfumato.schema.schema import kinds_of
 
 BY_CHANCE = 2.0
 """Rows that are off by up to so many standard deviations tell nothing."""

@@ -1,8 +1,4 @@
-"""Which combinations of values occur in a table, and how often: where generalizing records one by one begins.
-
-No meter can ask for it: that a combination is listed tells that someone has it.
-
-The other door: exact counts, for methods that are not differentially private and say so.
+"""The other door: exact counts, for methods that are not differentially private and say so.
 
 Not a meter with the noise turned off but a type of its own, so that a differentially private method cannot be handed
 it by mistake. It notes in the ledger that no epsilon bounds what follows, and why, **before** it looks.
@@ -11,35 +7,12 @@ it by mistake. It notes in the ledger that no epsilon bounds what follows, and w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
-from sfumato.arrays import Integers
 from sfumato.errors import BLAME, PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.budget import NonPrivate
-from sfumato.privacy.tally import CountEngine, Counts, Domain, Tally
-
-
-@dataclass(frozen=True, eq=False)
-class Combinations:
-    """Every combination of parts and class that someone has, once."""
-
-    parts: tuple[Integers, ...]
-    """by attribute, the part of its cut that each combination has"""
-    classes: Integers
-    counts: Integers
-
-    def __repr__(self) -> str:
-        """Say nothing that was seen."""
-        return "Combinations(...)"
-
-
-class ListingEngine(CountEngine, Protocol):
-    """An engine that can also list what occurs."""
-
-    def combinations(self, grid: Grid, classes: int) -> Combinations:
-        """List the regions of a grid that hold someone, by class, in one pass."""
+from sfumato.privacy.tally import Combinations, Counts, Domain, ListingEngine, Tally
 
 
 class Notebook(Protocol):

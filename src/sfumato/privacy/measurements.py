@@ -85,6 +85,16 @@ class Question:
     classes: int = 1
     """into how many classes each place was divided; 1 if by none"""
 
+    def __post_init__(self) -> None:
+        """Refuse nodes that the tree has not, and nodes named twice."""
+        if self.nodes is None:
+            return
+        nodes, tree = self.nodes, self.regions
+        if not isinstance(tree, Tree) or len(np.unique(nodes)) < len(nodes):
+            raise ValueError("a question must be about different nodes of a tree")
+        if len(nodes) and not (nodes.min() >= 0 and nodes.max() < len(tree)):
+            raise ValueError("a question must be about nodes that the tree has")
+
     @property
     def places(self) -> int:
         """The number of places that were counted."""

@@ -180,6 +180,30 @@ class CountEngine(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Combinations:
+    """Every combination of parts and class that someone has, once.
+
+    No meter can ask for it: that a combination is listed tells that someone has it.
+    """
+
+    parts: tuple[Integers, ...]
+    """by attribute, the part of its cut that each combination has"""
+    classes: Integers
+    counts: Integers
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "Combinations(...)"
+
+
+class ListingEngine(CountEngine, Protocol):
+    """An engine that can also list what occurs."""
+
+    def combinations(self, grid: Grid, classes: int) -> Combinations:
+        """List the regions of a grid that hold someone, by class, in one pass."""
+
+
+@dataclass(frozen=True, eq=False)
 class Cells:
     """A reading of a tally in which every record counts in at most one cell, so one record moves one count by 1.
 

@@ -1,3 +1,4 @@
-"""What the public gets: noisy counts of regions, ways to use them, and the manifest. It knows nothing of the raw
-data.
+"""What the public gets: what was measured, a model that answers from it, the manifest, and ways to use and check them.
+
+Nothing here knows the raw data.
 """

@@ -27,7 +27,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 import numpy as np
@@ -36,7 +35,6 @@ from numpy.typing import NDArray
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.exact import read_fraction, read_whole
-from sfumato.geometry.boxes import Boxes
 from sfumato.geometry.regions import Regions
 
 NOT_DIFFERENTIAL = "It is NOT differentially private: its counts are exact, and no epsilon bounds what they tell."
@@ -207,6 +205,12 @@ Source = Literal["public", "the table itself"]
 
 SLACK = 1e-9
 """Probabilities that differ by less are the same."""
+MOST_RULES = 4096
+"""More rules than this are none that anyone could have checked,"""
+MOST_RULED = 2**25
+"""and so many numbers of rules and leaves are held."""
+MOST_AT_ONCE = 2**22
+"""So many numbers of records and rules are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -249,16 +253,23 @@ class Knowledge:
                 raise ValueError("probabilities must be at least 0 and sum to one")
         if not all(rule.fits(self.shape, len(self.sensitive)) for rule in self.rules):
             raise ValueError("rules must be about the attributes that have probabilities")
+        if len(self.rules) > MOST_RULES or len(self.rules) * sum(self.shape) > MOST_RULED:
+            raise MethodError(
+                f"there must be at most {MOST_RULES:,} rules, and {MOST_RULED:,} leaves in all of them together",
+                "Give fewer rules, or coarser attributes.",
+            )
         self._refuse_overlaps()
         self._refuse_contradictions()
 
     def _refuse_overlaps(self) -> None:
-        for one, other in combinations(self.rules, 2):
-            shared = [self._allowed(one, at) & self._allowed(other, at) for at in range(len(self.marginals))]
-            if all(both.any() for both in shared):
-                raise MethodError(
-                    "the conditions of rules must not overlap, unless they are the same", "Make them narrower."
-                )
+        meeting = np.triu(np.ones((len(self.rules), len(self.rules)), np.bool_), 1)
+        for at in sorted({at for rule in self.rules for at in rule.where}):
+            allowed = np.stack([self._allowed(rule, at) for rule in self.rules]).astype(np.float32)
+            meeting &= allowed @ allowed.T > 0
+        if meeting.any():
+            raise MethodError(
+                "the conditions of rules must not overlap, unless they are the same", "Make them narrower."
+            )
 
     def _refuse_contradictions(self) -> None:
         if (self._given < -SLACK).any() or (np.abs(self._given.sum(axis=1) - 1) > SLACK).any():
@@ -340,6 +351,11 @@ class Knowledge:
         >>> Knowledge((ages, sexes), diseases).probability(female, np.array([0])).round(9).tolist()
         [0.00375]
         """
+        most = MOST_AT_ONCE // (1 + len(self.rules))
+        pieces = np.split(np.arange(len(boxes)), np.arange(most, len(boxes), most))
+        return np.concatenate([self._probability(boxes[piece], values[piece]) for piece in pieces])
+
+    def _probability(self, boxes: Integers, values: Integers) -> Floats:
         return self.joined([self.masses(at, boxes[:, at]) for at in range(len(self.marginals))], values)
 
     def about(self, leaves: Mapping[int, NDArray[np.bool_]]) -> Floats:
@@ -462,13 +478,13 @@ class ConfidenceCap:
         """Say nothing more: the statistics are told apart."""
         return ()
 
-    def claims(self, boxes: Boxes, counts: Integers) -> Claims:
+    def claims(self, regions: Regions, counts: Integers) -> Claims:
         """Work out both confidences from the groups and their counts by sensitive value."""
         if self.knowledge is None:
             raise ValueError("the statistics must be known")
         groups, values = np.nonzero(counts)
         observed = float(self.sampling) * counts[groups, values] / counts.sum(axis=1)[groups]
-        probability = self.knowledge.probability(boxes.ranges[groups], values)
+        probability = self.knowledge.probability(regions.ranges[groups], values)
         return Claims(groups, values, observed, expected_confidence(probability, int(counts.sum())))
 
     def refuse_table(self, counts: Integers) -> None:
@@ -481,7 +497,7 @@ class ConfidenceCap:
 
     def kept(self, regions: Regions, counts: Integers) -> bool:
         """Tell whether it holds of every record."""
-        if not isinstance(regions, Boxes) or regions.sampling != self.sampling:
+        if regions.disjoint or regions.sampling != self.sampling:
             return False
         if self.knowledge is None or self.knowledge.shape != regions.shape:
             return False

@@ -1,7 +1,8 @@
 """The release: what was measured, a model that answers from all of it, and nothing else.
 
-Frozen, self-contained, and honest about noise: counts are kept as they were measured, negatives included, and become
-records only when someone asks for records. What kind of model it is, only the model knows.
+Counts are kept as they were measured, negatives included, and become records only when someone asks for records. What
+kind of model it is, only the model knows. Conditions, one or a hundred thousand, are read into weights and answered
+block by block.
 """
 
 from __future__ import annotations
@@ -14,30 +15,37 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import ArrayLike
 
-from sfumato.arrays import CodedRows, Integers
-from sfumato.errors import ReleaseError
+from sfumato.arrays import CodedRows, Floats, Integers
+from sfumato.errors import QueryError, ReleaseError
 from sfumato.exact import read_whole
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.models import model_of
-from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative
+from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft
 from sfumato.release.folder import read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
-from sfumato.release.queries import Condition, answers, read_query
-from sfumato.release.records import Frame, as_frame, count_names, record_batches, values
-from sfumato.release.sql import CellColumn, answer, cell_columns, cell_table, refuse_too_many
+from sfumato.release.records import Frame, as_frame, held, record_batches, values
 from sfumato.schema.attributes import Identifier
-from sfumato.schema.schema import Schema
+from sfumato.schema.conditions import read_condition
+from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
 
+Condition = str | Mapping[str, Floats]
+"""A condition in words, or weights of leaves by attribute; an attribute left out is not restricted."""
+
+BLOCK_BYTES = 2**29
+"""The most memory that answering a block of conditions may take, unless it is a single one."""
+MOST_IN_BLOCK = 2**14
+"""The most conditions of a block."""
 MOST_ROWS = 10**9
+"""The most records of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A published table. `count`, `count_many`, `sql`, `records`, `sample` and `classify` are its faces."""
+    """A published table, frozen: ask it with `count`, `count_many` or `sql`, or take its `records` or a `sample`."""
 
     schema: Schema
     draft: Draft
@@ -45,7 +53,7 @@ class Release:
     manifest: Manifest
 
     def __repr__(self) -> str:
-        """Tell the method, the promise and the size."""
+        """The method, the promise and the number of groups, in one line."""
         secure = "" if self.manifest.secure else ", NO GUARANTEE (unsafe seed)"
         if self.manifest.promise is not None:
             model = self.manifest.promise.model
@@ -54,7 +62,7 @@ class Release:
 
     @cached_property
     def model(self) -> Model:
-        """What answers, from everything that was measured."""
+        """The model that answers, from everything that was measured."""
         return model_of(self.schema, self.draft)
 
     @property
@@ -69,7 +77,7 @@ class Release:
 
     @property
     def is_exact(self) -> bool:
-        """Whether counts have no noise."""
+        """Whether counts are exact, without noise."""
         return self.draft.is_exact
 
     @cached_property
@@ -89,18 +97,19 @@ class Release:
         """The ranges that the groups have of each attribute."""
         return [self.regions.sides(attribute) for attribute in range(len(self.schema.shape))]
 
-    def describe(self) -> Description:
-        """Say what the structure is, for people."""
-        return self.model.describe()
-
     @property
     def notes(self) -> tuple[str, ...]:
-        """For the holder who has just made it, exact: never written, and gone when it is read."""
+        """Exact remarks for the holder who has just made it: never written, so a release from disk has none."""
         return self.draft.notes
 
+    def describe(self) -> Description:
+        """Describe the structure, for people."""
+        return self.model.describe()
+
     def count(self, condition: Condition = "") -> Estimate:
-        """Estimate how many people satisfy a condition such as `age between 30 and 40 and sex = 'Female'`, or a sum of
-        people weighted by weights of leaves, by attribute.
+        """Estimate how many people satisfy a condition such as `age between 30 and 40 and sex = 'Female'`.
+
+        Of weights of leaves, by attribute, estimate the sum of people so weighted.
         """
         return answers(self.model, [condition], lambda _: "")[0]
 
@@ -117,37 +126,18 @@ class Release:
         return pa.table(columns | {"estimate": estimates})
 
     def sql(self, query: str, frame: Frame = "arrow") -> Any:
-        """Answer a SELECT over the relation `release` with estimates, such as `select sex, count(*) from release where
-        age >= 40 group by sex`.
-        """
-        columns = cell_columns(self.schema)
-        table = answer(query, self.schema, columns, lambda names: self._cells(names, columns))
-        return as_frame(table, frame)
+        """Answer a SELECT over the relation `release` with estimates.
 
-    def _cells(self, names: set[str], columns: Mapping[str, CellColumn]) -> pa.Table:
-        """Make a row of every combination of leaves of some attributes, with its estimate; everybody is of one nameless
-        class where the class is not asked for.
+        For example: `select sex, count(*) from release where age >= 40 group by sex`.
         """
-        refuse_too_many(self.schema, names)
-        asked = [at for at, name in enumerate(self.schema.predictors) if name in names]
-        target = self.schema.target if self.schema.target in names else None
-        order = [*(list(self.schema.predictors)[at] for at in asked), target or ""]
-        return cell_table(self.model.marginal(asked, by_class=target is not None), order, columns)
+        from sfumato.release.sql import answer
 
-    def classify_codes(self, rows: CodedRows) -> Integers:
-        """Predict the codes of the classes of coded rows: leaf codes by name."""
-        if self.schema.target is None:
-            raise ReleaseError("a release must have a class to classify by", "Publish with a target.")
-        return self.model.classify([rows[name] for name in self.schema.predictors])
+        return as_frame(answer(query, self.model), frame)
 
     def records(self, frame: Frame = "arrow", how: Nonnegative = "projection") -> Any:
         """Make the generalized records with their counts, groups without people left out."""
-        noisy, count = count_names(self.schema)
-        kept = [batch.filter(pc.greater(batch[count], 0)) for batch in self._record_batches(how)]
-        return as_frame(pa.Table.from_batches(kept).drop_columns([noisy]), frame)
-
-    def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
-        return record_batches(self.schema, self.model.generalized(how))
+        kept = [held(self.schema, batch) for batch in self._record_batches(how)]
+        return as_frame(pa.Table.from_batches(kept), frame)
 
     def sample(
         self,
@@ -173,20 +163,21 @@ class Release:
         """Draw synthetic records as leaf codes, by attribute."""
         return self._draw(rows, _random(seed), how)
 
-    def _draw(self, rows: int | None, rng: np.random.Generator, how: Nonnegative) -> dict[str, Integers]:
-        size = max(self.total, 0) if rows is None else read_whole(rows)
-        if size is None or not 0 <= size <= MOST_ROWS:
-            raise ReleaseError(
-                f"rows ({rows}) must be a whole number from 0 to {MOST_ROWS:,}", "Give another number, or none."
-            )
-        leaves, classes = self.model.draw(size, rng, how)
-        drawn = dict(zip(self.schema.predictors, leaves, strict=True))
-        return drawn if self.schema.target is None else drawn | {self.schema.target: classes}
+    def classify_codes(self, rows: CodedRows) -> Integers:
+        """Predict the codes of the classes of coded rows: leaf codes by name."""
+        if self.schema.target is None:
+            raise ReleaseError("a release must have a class to classify by", "Publish with a target.")
+        return self.model.classify([rows[name] for name in self.schema.predictors])
 
     def save(self, folder: str | Path) -> None:
         """Write the release to a folder, whole or not at all."""
         with staged_folder(folder, space_for(self.draft.cells, self.schema)) as staging:
             self.write_into(staging)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Release:
+        """Read a release, checking that it is whole and as published. Nothing in it is executed."""
+        return cls(*read_release(folder))
 
     def write_into(self, staging: Path) -> Release:
         """Write the release's files into an empty folder, and seal them."""
@@ -198,16 +189,89 @@ class Release:
         batches = self._record_batches("projection")
         if not self.is_exact:
             return batches
-        noisy, count = count_names(self.schema)
-        return (batch.filter(pc.greater(batch[count], 0)).drop_columns([noisy]) for batch in batches)
+        return (held(self.schema, batch) for batch in batches)
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Release:
-        """Read a release, checking that it is whole and as published. Nothing in it is executed."""
-        return cls(*read_release(folder))
+    def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
+        return record_batches(self.schema, self.model.generalized(how))
+
+    def _draw(self, rows: int | None, rng: np.random.Generator, how: Nonnegative) -> dict[str, Integers]:
+        size = max(self.total, 0) if rows is None else read_whole(rows)
+        if size is None or not 0 <= size <= MOST_ROWS:
+            raise ReleaseError(
+                f"rows ({rows}) must be a whole number from 0 to {MOST_ROWS:,}", "Give another number, or none."
+            )
+        leaves, classes = self.model.draw(size, rng, how)
+        drawn = dict(zip(self.schema.predictors, leaves, strict=True))
+        return drawn if self.schema.target is None else drawn | {self.schema.target: classes}
 
 
 def _random(seed: int | None) -> np.random.Generator:
+    """A random source for samples, which are post-processing; refuse what is no seed."""
     if seed is not None and (read_whole(seed) is None or seed < 0):
         raise ReleaseError(f"seed ({seed}) must be a whole number from 0 up", "Give another seed, or none.")
     return np.random.default_rng(seed)
+
+
+def answers(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
+    """Answer conditions block by block; a mistake in one is told with its place."""
+    if isinstance(conditions, str | Mapping):
+        raise QueryError("conditions must be a list of them, and are a single one", "Use count, or a list of one.")
+    return Answers.joined([model.answer(block) for block in _blocks(model, conditions, place)])
+
+
+def _blocks(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Iterator[list[Query]]:
+    """Read conditions, and yield them in blocks that fit into memory."""
+    block: list[Query] = []
+    size = 0
+    for number, condition in enumerate(conditions):
+        try:
+            query = read_query(model.schema, condition)
+        except QueryError as error:
+            raise QueryError(f"{place(number)}{error.problem}", error.remedy) from None
+        needed = model.bytes_for(query)
+        if block and (size + needed > BLOCK_BYTES or len(block) == MOST_IN_BLOCK):
+            yield block
+            block, size = [], 0
+        block.append(query)
+        size += needed
+    if block:
+        yield block
+
+
+def read_query(schema: Schema, condition: Condition) -> Query:
+    """Read a condition in words, or check weights."""
+    if not isinstance(condition, str | Mapping):
+        raise QueryError(
+            f"a condition ({condition!r:.40}) must be text, or weights of leaves by attribute",
+            "Write for example: age >= 40 and sex = 'Female'.",
+        )
+    weights = _checked(schema, read_condition(schema, condition) if isinstance(condition, str) else condition)
+    text = condition if isinstance(condition, str) else f"weights of {', '.join(weights) or 'nothing'}"
+    everyone = np.ones(len(schema.classes))
+    numbered = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
+    return Query(text, numbered, weights.get(schema.target or "", everyone))
+
+
+def _checked(schema: Schema, weights: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """Read weights by attribute; refuse attributes that there are not."""
+    leaves = {name: column.leaves for name, column in variables_of(schema).items()}
+    for name in weights:
+        if name not in leaves:
+            known = f"It has {', '.join(list(leaves)[:20])}."
+            raise QueryError(f"weights of {str(name)[:40]} must be of an attribute of this release", known)
+    return {name: _finite(name, given, leaves[name]) for name, given in weights.items()}
+
+
+def _finite(name: str, given: ArrayLike, leaves: int) -> Floats:
+    """Read the weights of one attribute, a finite number for each leaf. Truth values are weights, too: 0 and 1."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.empty((0, 0), object)
+    if found.dtype.kind not in "biuf" or found.shape != (leaves,) or not np.isfinite(found).all():
+        told = f" ({len(found):,} numbers)" if found.dtype.kind in "biufc" and found.ndim == 1 else ""
+        raise QueryError(
+            f"weights of {name[:40]}{told} must be {leaves:,} finite numbers, one for each leaf",
+            "Give 1 for a leaf that is meant and 0 for others.",
+        )
+    return found.astype(np.float64)

@@ -23,15 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import Z95, Answers, Categorical, Condition, Identifier, Numeric, Release, Schema, read_condition
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import QueryError
-from sfumato.models.model import Z95, Answers
-from sfumato.release.queries import Condition
-from sfumato.release.release import Release
 from sfumato.report.html import shortened
-from sfumato.schema.attributes import Categorical, Identifier, Numeric
-from sfumato.schema.conditions import read_condition
-from sfumato.schema.schema import Schema
 
 LEAST_RESTING = 0.005
 """Less is not worth a word."""

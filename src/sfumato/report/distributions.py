@@ -14,12 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato import Z95, Answers, Condition, Estimate, Release
 from sfumato.arrays import Booleans, Floats
-from sfumato.models.model import Z95, Answers, Estimate
 from sfumato.pictures.distributions import Cells, Counts, draw_bars, draw_heat_map, draw_steps
 from sfumato.pictures.inline import Marks, draw_half_widths
-from sfumato.release.queries import Condition
-from sfumato.release.release import Release
 from sfumato.report.asking import (
     LEAST_RESTING,
     Asked,

@@ -13,12 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from sfumato import NEIGHBOURS, WARNING, Knowledge, Manifest, Release, count_names, group_risk, nearest_claim, odds_of
 from sfumato.pictures.inline import Purchase, draw_ledger
-from sfumato.release.manifest import NEIGHBOURS, WARNING, Manifest
-from sfumato.release.promises import Knowledge
-from sfumato.release.records import count_names
-from sfumato.release.release import Release
-from sfumato.release.risk import group_risk, nearest_claim, odds_of
 from sfumato.report.html import Html, details, figure, joined, paragraph, section, shortened, table, tag
 
 NARROW, WIDE = 340.0, 720.0

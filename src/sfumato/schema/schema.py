@@ -17,7 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -128,7 +127,7 @@ class Schema(BaseModel):
     @cached_property
     def digest(self) -> str:
         """A fingerprint of every declared fact."""
-        return hashlib.sha256(json.dumps(self.plain(), sort_keys=True).encode()).hexdigest()
+        return fingerprint(self.plain())
 
     def with_target(self, name: str) -> Schema:
         """Make another categorical attribute the class; the former one becomes an ordinary attribute."""
@@ -180,7 +179,9 @@ class Schema(BaseModel):
 
     def dump(self) -> str:
         """Write the schema as YAML."""
-        return yaml.safe_dump(self.plain(), sort_keys=False, allow_unicode=True, width=100, default_flow_style=None)
+        from sfumato.schema.yaml import write_yaml
+
+        return write_yaml(self.plain())
 
     @classmethod
     def parse(cls, plain: Any) -> Schema:
@@ -193,12 +194,9 @@ class Schema(BaseModel):
     @classmethod
     def loads(cls, text: str) -> Schema:
         """Read YAML. Every scalar is text first, so that the category `No` stays a name."""
-        try:
-            return cls.parse(yaml.load(text, Loader=_TextLoader))
-        except (yaml.YAMLError, RecursionError) as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f" (line {mark.line + 1}: {getattr(error, 'problem', None) or 'not readable'})" if mark else ""
-            raise SchemaError(f"the schema must be well-formed YAML{where}", "Correct that line.") from None
+        from sfumato.schema.yaml import read_yaml
+
+        return cls.parse(read_yaml(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -216,27 +214,16 @@ class Schema(BaseModel):
             ) from None
 
 
+def fingerprint(plain: Any) -> str:
+    """Give the digest of a schema's plain values in their order, which decides the codes of attributes and leaves."""
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
 def _most_leaves(column: Column) -> int:
     """Give how many leaves a column can have, without drawing its grid."""
     if isinstance(column, Numeric):
         return column.most_leaves
     return 0 if isinstance(column, Identifier) else column.leaves
-
-
-class _TextLoader(yaml.BaseLoader):
-    """YAML without types, tags or aliases: text, lists and mappings, each key once."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.get_mark()
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        mapping = super().construct_mapping(node, deep=deep)
-        if len(mapping) < len(node.value):
-            raise yaml.constructor.ConstructorError(None, None, "a key is repeated", node.start_mark)
-        return mapping
 
 
 def _one_sentence(error: ValidationError) -> SfumatoError:

@@ -1,16 +1,14 @@
-"""Growing cuts in the open: one value is specialized at a time, as long as every group keeps k records.
-
-Candidates and cuts are DiffGen's; the score and the constraint are not. Specializing a value divides every group that
-has it. What that would leave of the smallest group is kept for each candidate and only ever falls: when groups are
-divided by another value, their would-be children are divided, too. So after a step only the new groups are counted, and
-each candidate takes the minimum of what it knew and what they say.
-
-Top-down specialization for k-anonymity (Fung, Wang, Yu, "Top-Down Specialization for Information and Privacy
+"""Top-down specialization for k-anonymity (Fung, Wang, Yu, "Top-Down Specialization for Information and Privacy
 Preservation", ICDE 2005).
 
-The cut of every attribute is the same for all records, as in DiffGen. Each step takes the valid value with the largest
-information gain per loss of anonymity, InfoGain / (AnonyLoss + 1); an interval is split where the gain is largest. It
-ends when no valid, beneficial value is left.
+The cut of every attribute is the same for all records, as in DiffGen, whose candidates and cuts these are; the score
+and the constraint are not. Each step takes the valid value with the largest information gain per loss of anonymity,
+InfoGain / (AnonyLoss + 1); an interval is split where the gain is largest. It ends when no valid, beneficial value is
+left.
+
+Specializing a value divides every group that has it. What that would leave of the smallest group is kept for each
+candidate and only ever falls: when groups are divided by another value, their would-be children are divided, too. So
+after a step only the new groups are counted, and each candidate takes the minimum of what it knew and what they say.
 """
 
 from __future__ import annotations
@@ -45,53 +43,61 @@ from sfumato.without_epsilon.mondrian import DECIMALS, counts_of_children, doubt
 Value = tuple[int, int, int]
 """An attribute and a range of its leaves."""
 NO_GROUP = int(np.iinfo(np.int64).max)
+"""The size of the smallest group where there is none."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A value on the cut, how it would be specialized, and what that would bring and cost."""
+@dataclass(frozen=True, kw_only=True)
+class TDS(KAnonymous):
+    """Single-dimensional k-anonymity for classification."""
 
-    specialization: Specialization
-    gain: float
-    """by how much the children lower the entropy of the class, in bits per record that has the value"""
-    smallest: int = NO_GROUP
-    """the smallest group that it would make"""
+    name: ClassVar[str] = "tds"
+    order: ClassVar[int] = 3
+    summary: ClassVar[str] = (
+        "k-anonymity, **no epsilon**: specializes one value at a time by information gain per loss of anonymity (Fung "
+        "et al., ICDE 2005)"
+    )
+    additions: ClassVar[str] = "only new groups are counted after a step"
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({"k": 3},)
 
-    @property
-    def value(self) -> Value:
-        """What is specialized."""
-        return self.specialization.attribute, self.specialization.borders[0], self.specialization.borders[-1]
+    def narrowed(self, schema: Schema) -> Schema:
+        """Refuse a schema without a class to choose by."""
+        if schema.target is None or len(schema.classes) < 2:
+            raise MethodError(
+                "tds must have a class attribute of two values or more to choose by",
+                "Name one with --target or in the schema.",
+            )
+        return super().narrowed(schema)
 
-    def score(self, anonymity: int) -> float:
-        """Give the information gain per loss of anonymity: gain / (loss + 1).
-
-        `anonymity` is the smallest group now, the loss is by how much it would fall. The groups that the value does not
-        concern stay, and those that it does are no smaller than what becomes of them: the smallest group would be
-        min(smallest, anonymity).
-
-        >>> Candidate(Specialization(0, 0, (0, 2, 4)), gain=0.6, smallest=8).score(10)
-        0.19999999999999998
-        """
-        return self.gain / (anonymity - min(self.smallest, anonymity) + 1)
+    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
+        """Grow the cuts, then count the groups: the ends of the tree that the cuts make, empty ones undivided."""
+        growth = TopDown(counts=counts, schema=schema, k=self.k)
+        growth.run()
+        groups = counts.tally(Tally(growth.tree, len(schema.classes)), "counts of groups").by_place
+        return self.draft(growth.tree, groups, describe_all(schema.predictors, growth.steps))
 
 
 @dataclass(kw_only=True)
 class TopDown:
-    """One growth: the cut and the groups so far, and the candidates that are left."""
+    """The growth of the cuts: the cuts and the groups so far, and the candidates that are left."""
 
     counts: ExactCounts
     schema: Schema
     k: int
     grid: Grid = field(init=False)
+    """the cuts"""
     tree: Tree = field(init=False)
+    """the groups that the cuts make, as ends"""
     steps: list[Specialization] = field(default_factory=list, init=False)
     histograms: Counts = field(init=False)
     anonymity: int = field(init=False)
+    """the size of the smallest group"""
     nodes: Integers = field(init=False)
-    """the groups that hold someone, as leaves of the tree"""
+    """the groups that hold someone, as nodes of the tree"""
     boxes: NDArray[np.int32] = field(init=False)
+    """the ranges of those"""
     candidates: dict[Value, Candidate] = field(default_factory=dict, init=False)
     seen: set[Value] = field(default_factory=set, init=False)
+    """the values that were on the cuts before"""
 
     def run(self) -> None:
         """Specialize the best candidate until there is none."""
@@ -105,7 +111,7 @@ class TopDown:
             self._specialize(max(self.candidates.values(), key=lambda one: one.score(self.anonymity)))
 
     def _specialize(self, best: Candidate) -> None:
-        """Divide every group that has the value."""
+        """Divide every group that has the candidate's value."""
         chosen = self.candidates.pop(best.value).specialization
         self.steps.append(chosen)
         self.anonymity = min(self.anonymity, best.smallest)
@@ -125,9 +131,10 @@ class TopDown:
         self.boxes = np.concatenate((self.boxes[~concerned], boxes[held]))
 
     def _meet(self, nodes: Integers, boxes: NDArray[np.int32]) -> Integers:
-        """Let the candidates, new ones included, hear of new groups; keep the valid. Give the groups that hold someone.
+        """Let all candidates, new ones included, take account of new groups, and keep the valid ones.
 
-        A candidate is valid if every group that it would make has k records. One that is not never will be.
+        A candidate is valid if every group that it would make has k records. One that is not never will be. Returns
+        which of the new groups hold someone.
         """
         self.candidates |= {one.value: one for one in self._new_candidates()}
         along = tuple(sorted({attribute for attribute, _, _ in self.candidates}))
@@ -141,7 +148,7 @@ class TopDown:
         return held
 
     def _new_candidates(self) -> Iterator[Candidate]:
-        """Give the values that were not on the cut before and are beneficial: records of several classes have them."""
+        """Make candidates of the values that are new on the cuts and beneficial: of records of several classes."""
         attributes = list(self.schema.predictors.values())
         fresh = [candidates[0] for candidates in taxonomy_candidates(attributes, self.grid)]
         fresh += [self._best_split(one) for one in intervals(attributes, self.grid) if one not in self.seen]
@@ -158,6 +165,7 @@ class TopDown:
         return self.histograms.by_leaf[attribute].between(places, marks[:-1], marks[1:])
 
     def _gain(self, one: Specialization) -> float:
+        """The information gain of a specialization, in bits per record that has the value."""
         children = self._records(one.attribute, one.borders)
         whole = children.sum(axis=0)
         return float((doubt(whole) - doubt(children).sum()) / whole.sum())
@@ -175,6 +183,34 @@ class TopDown:
         return Specialization(WHOLE, attribute, (low, int(alike[0] + alike[-1]) // 2, high))
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A value on the cuts, how it would be specialized, and what that would bring and cost."""
+
+    specialization: Specialization
+    gain: float
+    """by how much the children lower the entropy of the class, in bits per record that has the value"""
+    smallest: int = NO_GROUP
+    """the size of the smallest group that it would make"""
+
+    @property
+    def value(self) -> Value:
+        """What is specialized."""
+        return self.specialization.attribute, self.specialization.borders[0], self.specialization.borders[-1]
+
+    def score(self, anonymity: int) -> float:
+        """The information gain per loss of anonymity: gain / (loss + 1).
+
+        `anonymity` is the smallest group now, the loss is by how much it would fall. The groups that the value does not
+        concern stay, and those that it does are no smaller than what becomes of them: the smallest group would be
+        min(smallest, anonymity).
+
+        >>> Candidate(Specialization(0, 0, (0, 2, 4)), gain=0.6, smallest=8).score(10)
+        0.19999999999999998
+        """
+        return self.gain / (anonymity - min(self.smallest, anonymity) + 1)
+
+
 def _low(candidate: Candidate) -> int:
     return candidate.value[1]
 
@@ -182,7 +218,7 @@ def _low(candidate: Candidate) -> int:
 def _smallest(
     candidates: Sequence[Candidate], breakdown: Breakdown, places: Integers, ranges: NDArray[np.int32]
 ) -> list[int]:
-    """Give the smallest group that each candidate of one attribute would make of the places that have its value.
+    """The size of the smallest group that each candidate of one attribute would make of the places with its value.
 
     Candidates come by their ranges, which are disjoint; a place has the value of one of them, or of none.
     """
@@ -199,32 +235,3 @@ def _smallest(
         sizes = children.sum(axis=1)
         np.minimum.at(found, which, np.minimum.reduceat(np.where(sizes > 0, sizes, NO_GROUP), starts))
     return [int(size) for size in found]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TDS(KAnonymous):
-    """Single-dimensional k-anonymity for classification."""
-
-    name: ClassVar[str] = "tds"
-    summary: ClassVar[str] = (
-        "k-anonymity, **no epsilon**: specializes one value at a time by information gain per loss of anonymity (Fung "
-        "et al., ICDE 2005)"
-    )
-    additions: ClassVar[str] = "only new groups are counted after a step"
-    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({"k": 3},)
-
-    def narrowed(self, schema: Schema) -> Schema:
-        """Refuse a schema without a class to choose by."""
-        if schema.target is None or len(schema.classes) < 2:
-            raise MethodError(
-                "tds must have a class attribute of two values or more to choose by",
-                "Name one with --target or in the schema.",
-            )
-        return super().narrowed(schema)
-
-    def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
-        """Choose the cuts, then count the groups: the ends of the tree that the cuts grow, empty ones undivided."""
-        growth = TopDown(counts=counts, schema=schema, k=self.k)
-        growth.run()
-        groups = counts.tally(Tally(growth.tree, len(schema.classes)), "counts of groups").by_place
-        return self.draft(growth.tree, groups, describe_all(schema.predictors, growth.steps))

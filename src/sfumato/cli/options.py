@@ -1,4 +1,6 @@
-"""Methods as the command line knows them: their parameters are options, taken from the methods themselves.
+"""The options by which the command line is told which table is meant, and how it is counted.
+
+Methods as the command line knows them: their parameters are options, taken from the methods themselves.
 
 Methods to compare as they are written on the command line: `diffgen,mondrian:k=10,diffmulti:as-published`.
 
@@ -15,16 +17,62 @@ from typing import Any
 
 import click
 
-from sfumato import METHODS, WITHOUT_EPSILON
+from sfumato import ENGINES, METHODS, WITHOUT_EPSILON, Method, MethodWithoutEpsilon, Schedule, Schema, epsilon_of
 from sfumato.cli.show import table
 from sfumato.compare.contest import Contestant
 from sfumato.errors import MethodError
-from sfumato.methods import Method
-from sfumato.privacy.budget import Schedule, epsilon_of
-from sfumato.schema.schema import Schema
-from sfumato.without_epsilon import MethodWithoutEpsilon
+
+schema_option = click.option(
+    "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
+)
 
 Command = Callable[..., Any]
+
+
+def source_options(command: Command) -> Command:
+    """Add the options that choose what is read of DATA."""
+    command = click.option(
+        "--sql",
+        metavar="QUERY",
+        help="Columns and rows to read: a select from one table of the DuckDB database DATA, or from `data`, which is "
+        "what the Parquet files DATA are called.",
+    )(command)
+    return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
+
+
+ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")
+
+
+def engine_options(command: Command) -> Command:
+    """Add the options that say how a table is counted."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def how_counted(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what was said, for the account."""
+    return {name: options[name] for name in ENGINE_OPTIONS}
+
+
+_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(list(ENGINES)),
+        default="auto",
+        show_default=True,
+        help="What counts: auto is memory if the coded table fits, else duckdb. confidence, mondrian and tds work on "
+        "single records, in memory only.",
+    ),
+    click.option("--memory", metavar="SIZE", help="The memory to use, such as 4GB [default: half of what is free]."),
+    click.option("--master", metavar="URL", help="The Spark cluster, such as spark://host:7077 or local[4]."),
+    click.option(
+        "--scratch",
+        type=click.Path(),
+        help="The folder for coded rows that do not fit in memory, removed at the end [default: beside the ledger].",
+    ),
+)
+
 
 EVERY: Mapping[str, Any] = {**METHODS, **WITHOUT_EPSILON}
 """All methods, with and without epsilon."""
@@ -85,7 +133,7 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
         what = f"{name} as published" if as_published else name
         raise MethodError(
             f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",
-            f"It has {', '.join('--' + one.replace('_', '-') for one in known)}.",
+            f"It has {', '.join('--' + one.replace('_', '-') for one in known) or 'no options'}.",
         )
     for key in [one.name for one in fields(method) if one.default is MISSING and one.name not in options]:
         raise MethodError(f"{name} must have its {key}", f"Give --{key}.")

@@ -3,37 +3,27 @@
 Words for the same rows must lead to the same ledger, or a lifetime budget could be spent twice: a pattern has that of
 the folder in which it begins, a query that of the table that it reads. Parquet files can also be some of the files of
 another table: where that one has a ledger, a person must say which of the two pays.
-
-How a table is to be counted, as the command line knows it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from sfumato import datasets
-from sfumato.engines.counting import ENGINES
 from sfumato.errors import LedgerError, ReleaseError, TableError
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Column, Schema
 from sfumato.tables.databases import MARK, Query, is_database, own_name, parted
 from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
 
-schema_option = click.option(
-    "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
-)
-
-Command = Callable[..., Any]
-
 BUNDLED = "adult"
+"""The word for the table that comes with the package."""
 SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
+"""The endings of a file that do not belong to its table's name."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +35,14 @@ class DataSource:
     schema_path: Path
     ledger_path: Path
     bundled: Schema | None = None
+    """the schema that comes with the package, if it does"""
 
     def schema(self) -> Schema:
-        """Read the schema: the bundled one, or the file's."""
+        """The bundled schema, or the one that is read from the file."""
         return self.bundled or Schema.load(self.schema_path)
 
     def ledger(self, named: str | None) -> Path:
-        """Give the ledger that pays: the one that was named or, unless some of the rows have another, their own."""
+        """The ledger that pays: the one that was named or, unless some of the rows have another, their own."""
         if named:
             return Path(named)
         over = self.table.over if isinstance(self.table, Query) else self.table
@@ -66,21 +57,16 @@ class DataSource:
         return self.ledger_path
 
 
-def source_options(command: Command) -> Command:
-    """Add the options that choose what is read of DATA."""
-    command = click.option(
-        "--sql",
-        metavar="QUERY",
-        help="Columns and rows to read: a select from one table of the DuckDB database DATA, or from `data`, which is "
-        "what the Parquet files DATA are called.",
-    )(command)
-    return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
+def _ledgers_above(file: Path) -> list[Path]:
+    """Where the ledger of a file would be, alone or as one of any folder that holds it."""
+    folders = [folder.with_name(f"{folder.name}.ledger") for folder in file.parents if folder.name]
+    return [file.with_suffix(".ledger"), *folders]
 
 
 def find_data(
     data: str, schema_path: str | None = None, table: str | None = None, sql: str | None = None
 ) -> DataSource:
-    """Understand DATA: `adult` is the bundled table unless a file of that name exists, everything else is a path."""
+    """Find the table that a word means: `adult` is the bundled one unless such a file exists, all else is a path."""
     data = os.path.expanduser(data)
     if table is not None and sql is not None:
         raise TableError("a table and a query must not both be given", "Name the table in the query.")
@@ -106,7 +92,7 @@ def find_data(
 
 
 def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> DataSource:
-    """Find what lies beside the data."""
+    """Name the schema and the ledger that lie beside the data."""
     real = place.resolve()
     if not real.name:
         raise TableError("data must have a name for its ledger to lie beside it", "Name a file or a folder.")
@@ -115,17 +101,11 @@ def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> Data
 
 
 def _stem(path: Path, table: str | None, query: Query | None) -> str:
-    """Name a table of a database."""
+    """Name a database's table: what its schema and ledger are called."""
     name = query.table if query is not None else table
     if not name:
         return path.stem
     return f"{path.stem}.{own_name(path, name) if path.is_file() else name}"
-
-
-def _ledgers_above(file: Path) -> list[Path]:
-    """Give where the ledger of a file would be, alone or as one of any folder that holds it."""
-    folders = [folder.with_name(f"{folder.name}.ledger") for folder in file.parents if folder.name]
-    return [file.with_suffix(".ledger"), *folders]
 
 
 def _in_database(path: Path, table: str | None) -> str:
@@ -153,37 +133,3 @@ def refuse_other_schema(schema: Schema, source: DataSource) -> None:
 def _as_attribute(column: Column) -> Column:
     """See the class as an attribute like others: any can be made the class of a release."""
     return column.model_copy(update={"kind": "categorical"}) if isinstance(column, Categorical) else column
-
-
-ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")
-
-
-def engine_options(command: Command) -> Command:
-    """Add the options that say how a table is counted."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def how_counted(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what was said, for the account."""
-    return {name: options[name] for name in ENGINE_OPTIONS}
-
-
-_OPTIONS = (
-    click.option(
-        "--engine",
-        type=click.Choice(list(ENGINES)),
-        default="auto",
-        show_default=True,
-        help="What counts: auto is memory if the coded table fits, else duckdb. confidence, mondrian and tds work on "
-        "single records, in memory only.",
-    ),
-    click.option("--memory", metavar="SIZE", help="The memory to use, such as 4GB [default: half of what is free]."),
-    click.option("--master", metavar="URL", help="The Spark cluster, such as spark://host:7077 or local[4]."),
-    click.option(
-        "--scratch",
-        type=click.Path(),
-        help="The folder for coded rows that do not fit in memory, removed at the end [default: beside the ledger].",
-    ),
-)

@@ -1,14 +1,14 @@
-"""People shared out down a tree: whole, none negative, none lost, and as near to the estimates as can be."""
+"""Counts made people, of a grid or down a tree: whole, none negative, none lost, as near to the estimates as can be."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from measured_trees import Case, cases, sums_of_children, thorough
-from sfumato.models.projection import nearest, project, whole
+from sfumato.models.consistency import nearest, nonnegative, project, whole
 
 
 def bisected(estimates: np.ndarray, variances: np.ndarray, total: int) -> np.ndarray:
@@ -141,3 +141,25 @@ def test_people_by_the_papers_weights_are_consistent_and_as_near_as_can_be(case:
         for label in range(people.shape[1]):
             plain = bisected(published.values[children, label], np.ones(len(children)), people[parent, label])
             assert (np.abs(people[children, label] - plain) < 1 + 1e-5).all()
+
+
+# Counts of a grid.
+
+
+@given(st.lists(st.integers(-1000, 100_000), min_size=1, max_size=200))
+@example([1, 0, 0, -1])
+@example([5, 5, 5, -1])
+@example([2**40, 1, 1, -(2**39) - 1])
+def test_the_projection_keeps_the_noisy_total(counts: list[int]) -> None:
+    projected = nonnegative(np.array(counts), "projection")
+    assert (projected >= 0).all()
+    assert projected.sum() == max(sum(counts), 0)
+
+
+@given(st.lists(st.integers(-100, 100), min_size=2, max_size=50))
+def test_the_projection_keeps_the_order(counts: list[int]) -> None:
+    projected = nonnegative(np.array(counts), "projection")
+    falling = projected[np.argsort(np.array(counts), kind="stable")]
+    assert (np.diff(falling) >= -1).all()
+    if min(counts) >= 0:
+        assert projected.tolist() == counts

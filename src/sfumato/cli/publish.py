@@ -1,0 +1,208 @@
+"""The commands that prepare and make a release."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+import sfumato
+from sfumato import Account, Fit, Method, Release, Schema, find_data, named_only
+from sfumato.cli.options import (
+    ENGINE_OPTIONS,
+    EVERY,
+    engine_options,
+    how_counted,
+    make_method,
+    options_of,
+    plan_shown,
+    refuse_unfit_options,
+    schema_option,
+    source_options,
+)
+from sfumato.cli.show import REFUSED, Show, reporting
+from sfumato.cli.show import table as laid_out
+from sfumato.errors import MethodError
+from sfumato.storage import staged_file
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@source_options
+@click.option("--target", help="The column to predict.")
+@click.option("--out", type=click.Path(), help="Where to write [default: people.schema.yaml for people.csv].")
+@reporting
+def draft(data: str, table: str | None, sql: str | None, target: str | None, out: str | None, show: Show) -> None:
+    """Guess a schema from DATA, for you to correct and confirm."""
+    source = find_data(data, None, table, sql)
+    schema = sfumato.draft(source.table, source.name, target)
+    place = Path(out) if out else source.schema_path
+    with staged_file(place) as staging:
+        staging.write_text(_DRAFT_HEAD + schema.dump(), encoding="utf-8")
+    kinds = [(name, column.kind) for name, column in schema.attributes.items()]
+    show.result(
+        {"schema": str(place), "attributes": dict(kinds)},
+        laid_out(kinds, ("column", "kind"))
+        + f"\n\nwrote {place}\nIt was derived from private data: correct it, then set confirmed: true.",
+    )
+
+
+_DRAFT_HEAD = """\
+# Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
+# Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
+# exact extremes), drop what must not be known; give the table a lifetime budget, such as `budget: 4`; then set
+# `confirmed: true`.
+"""
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@source_options
+@schema_option
+@reporting
+def check(data: str, table: str | None, sql: str | None, schema_path: str | None, show: Show) -> None:
+    """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes."""
+    source = find_data(data, schema_path, table, sql)
+    fit = sfumato.check(source.table, source.schema())
+    show.result(_check_plain(fit), _check_text(fit))
+    if not fit.fits or not fit.rows:
+        raise SystemExit(REFUSED)
+
+
+def _check_plain(fit: Fit) -> dict[str, Any]:
+    return {
+        "fits": fit.fits,
+        "rows": fit.rows,
+        "misfits": [{"column": one.column, "reason": one.reason, "rows": one.rows} for one in fit.misfits],
+        "outside": fit.outside,
+        "undeclared": list(fit.undeclared),
+    }
+
+
+def _check_text(fit: Fit) -> str:
+    lines = [f"{fit.rows:,} rows"]
+    if fit.misfits:
+        rows = [(one.column, one.reason, f"{one.rows:,}") for one in fit.misfits]
+        lines.append(laid_out(rows, ("column", "does not fit", "rows"), (2,)))
+        lines.append("Correct the table, or declare leaves for `missing` and `unseen` values in the schema.")
+    for column, number in fit.outside.items():
+        lines.append(f"{column}: {number:,} rows outside the declared range count in the nearest cell")
+    if fit.undeclared:
+        lines.append(f"not in the schema, so not read: {', '.join(fit.undeclared)}")
+    if fit.fits and fit.rows:
+        lines.append("Everything fits. (These numbers are not private: do not publish them.)")
+    if not fit.rows:
+        lines.append("The table is empty: a release of it would be noise.")
+    return "\n".join(lines)
+
+
+PUBLISHING = {
+    "method",
+    "epsilon",
+    "as_published",
+    "attributes",
+    "target",
+    "out",
+    "dry_run",
+    "unsafe_seed",
+    "despite_budget",
+    "table",
+    "sql",
+    *ENGINE_OPTIONS,
+}
+"""The options of publish that are not a method's parameters."""
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@source_options
+@click.option("--method", type=click.Choice(list(EVERY)), default="diffgen", show_default=True, help="How to publish.")
+@click.option(
+    "--epsilon",
+    help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but "
+    "confidence, mondrian and tds, which have none.",
+)
+@options_of(EVERY)
+@click.option(
+    "--as-published", is_flag=True, help="Exactly the paper's method, with the few options that the paper has."
+)
+@click.option("--attributes", help="The attributes to publish, such as age,sex [default: all declared].")
+@click.option("--target", help="The class attribute [default: the schema's].")
+@schema_option
+@click.option("--ledger", type=click.Path(), help="The table's ledger [default: beside the data].")
+@click.option("--out", type=click.Path(), help="The release folder to write.")
+@engine_options
+@click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
+@click.option(
+    "--unsafe-seed", type=click.IntRange(min=0), help="Reproducible noise, for tests: the release carries no guarantee."
+)
+@click.option(
+    "--despite-budget",
+    is_flag=True,
+    help="Publish by a method without epsilon although the table has a lifetime budget, which ends it.",
+)
+@reporting
+def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, **options: Any) -> None:
+    """Publish DATA: a table in a file, a folder or a database.
+
+    A CSV, Parquet or JSON-lines file, a folder or a quoted pattern of Parquet files ('parts/*.parquet'), a table of a
+    DuckDB database (file.duckdb::table), or `adult` for the bundled table.
+    """
+    source = find_data(data, schema_path, options["table"], options["sql"])
+    schema = named_only(source.schema(), options["attributes"])
+    if options["target"]:
+        schema = schema.with_target(options["target"])
+    given = {key: value for key, value in options.items() if key not in PUBLISHING}
+    method = make_method(options["method"], given, as_published=options["as_published"])
+    refuse_unfit_options(method, options)
+    if options["dry_run"]:
+        show.result(*plan_shown(method, schema, options["epsilon"]))
+        return
+    if not options["out"]:
+        raise MethodError("out must name the release folder to write", "Give --out release/.")
+    account, seed = Account(source.ledger(ledger), schema), options["unsafe_seed"]
+    planned = account.plan(method, options["epsilon"]) if isinstance(method, Method) else None
+    with show.working(planned) as watch:
+        release = account.publish(
+            source.table,
+            method,
+            options["epsilon"],
+            out=options["out"],
+            plan=planned,
+            despite_budget=options["despite_budget"],
+            unsafe_seed=seed,
+            watch=watch,
+            **how_counted(options),
+        )
+    show.result(_published_plain(release, options["out"]), _published_text(release, options["out"], account))
+
+
+def _published_plain(release: Release, out: str) -> dict[str, Any]:
+    return {
+        "release": out,
+        "groups": release.groups,
+        "epsilon": str(release.manifest.epsilon) if release.manifest.promise is None else None,
+        "guarantee": release.manifest.guarantee,
+        "warnings": list(release.manifest.warnings),
+        "notes": list(release.notes),
+    }
+
+
+def _published_text(release: Release, out: str, account: Account) -> str:
+    lines = [release.manifest.guarantee, *release.manifest.warnings, f"{release.groups:,} groups in {out}"]
+    if release.notes:
+        lines += ["For your eyes, exact and not in the release: do not publish", *(f"  {one}" for one in release.notes)]
+    text = "\n".join([*lines, f"See: sfumato inspect {out}"])
+    if release.manifest.promise is None and account.statement().without_epsilon:
+        text += "\nExact counts of this table were published, too: no epsilon bounds all of its releases together."
+    return text
+
+
+@click.command(name="schema")
+@reporting
+def json_schema(show: Show) -> None:
+    """Print the JSON Schema of schema files, for editors."""
+    text = json.dumps(Schema.model_json_schema(), indent=2)
+    show.result(Schema.model_json_schema(), text)
