@@ -117,21 +117,16 @@ def _looks(manifest: Manifest) -> Html:
 FILES = {
     "manifest.json": "the promise and the ledger; seals the others",
     "schema.json": "the public schema",
-    "geometry.json": "of what kind the regions are, and how much noise counts have",
     "records.parquet": "generalized records with their counts: the file to open",
-    "margins.parquet": "one-way counts by which people are spread inside regions",
-    "nodes.parquet": "the tree of cuts",
-    "counts.parquet": "counts of the regions as they were measured",
-    "earlier.parquet": "counts bought on the way to the regions",
-    "histogram.parquet": "noisy counts of single cells, from which the groups were made",
-    "boxes.parquet": "the ranges of the groups, which may overlap",
+    "measurements.parquet": "every count as it was measured",
+    "structure.json": "the regions, what each measurement asked, and how much noise its counts have",
 }
 
 
 def loading_section(release: Release, folder: str) -> Html:
     """Show how to open the release."""
     names = ["manifest.json", *sorted(release.manifest.files)]
-    rows = [(Html(tag("code", name)), FILES.get(name, "")) for name in names]
+    rows = [(Html(tag("code", name)), FILES[name]) for name in names]
     noisy, count = count_names(release.schema)
     told = (
         f"{count} is the exact number of records of a group{_drawn(release)}."
