@@ -50,7 +50,7 @@ WEAK, FEWEST = 0.1, 2
 ASKED, EXAMPLES = 300, 6
 """How many questions are asked, and how many of them are shown."""
 SEED = 0
-SIZES = (0.001, 0.01, 0.1, np.inf)
+SIZES = (0.001, 0.01, 0.1)
 """Where classes of answers begin, in shares of all people; smaller ones are of one class."""
 TITLE = "What to expect of queries"
 
@@ -151,12 +151,14 @@ def pairs_shown(release: Release, everyone: float) -> list[Html]:
         return [paragraph("No two attributes hang together in this release.", class_="note")]
     answers = together(release, [pair.questions for pair in pairs])
     drawn = [_heat_map(pair, found, max(everyone, 1.0)) for pair, found in zip(pairs, answers, strict=True)]
+    erring = any(found.stddevs.any() for found in answers)
+    hatched = "the 95 % interval for the regions' counts reaches 0, so there may be nobody" if erring else "nobody"
     return [
         tag("h3", "Two attributes at a time"),
         paragraph(
             "The pairs that hang together most strongly in the release itself (Cramér's V of records drawn from it, no "
             "attribute more than three times). Numbers are percent of all people; the more, the darker. "
-            "Hatched: the 95 % interval for the regions' counts reaches 0, so there may be nobody."
+            f"Hatched: {hatched}."
         ),
         tag("div", *drawn, class_="multiples"),
     ]
@@ -284,9 +286,10 @@ def _example(words: str, answer: Estimate) -> tuple[object, ...]:
 def _by_size(answers: Answers, own: Booleans, total: float) -> Html:
     """The typical half-width of answers of each size, of both kinds of questions."""
     halves, rows = Z95 * answers.stddevs, []
-    for low, high in itertools.pairwise((-np.inf, *SIZES)):
-        sized = (answers.values / total >= low) & (answers.values / total < high)
-        begin, end = f"{max(low, 0.0) * total:,.0f}", f"{high * total:,.0f}"
+    borders = sorted({max(np.round(share * total), 1.0) for share in SIZES})
+    for low, high in itertools.pairwise((-np.inf, *borders, np.inf)):
+        sized = (answers.values >= low) & (answers.values < high)
+        begin, end = f"{low:,.0f}", f"{high:,.0f}"
         name = f"from {begin}" if np.isinf(high) else f"below {end}" if np.isinf(low) else f"{begin} to {end}"
         if sized.any():
             rows.append(
@@ -329,8 +332,8 @@ def _picture(answers: Answers, own: Booleans) -> Html:
         for share in (0.1, 0.5, 0.9, 1.0)
     ]
     caption = (
-        "Half the 95 % interval of each question over the people it counts. Filled: whole regions. Open: others. "
-        "Dotted lines: equal parts of the answer."
+        "Half the 95 % interval of each question over the people it counts. "
+        f"{'Filled: whole regions. Open: others. ' if own[drawn].any() else ''}Dotted lines: equal parts of the answer."
     )
     return figure(
         *pictures, caption=caption, below=details("The same in numbers", table(("of", "half-width"), quantiles, (1,)))
