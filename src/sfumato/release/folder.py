@@ -183,8 +183,9 @@ def _read_draft(place: Path, schema: Schema) -> Draft:
     _refuse_swollen(path, len(questions) * len(schema.shape))
     structure = STRUCTURES[kind].of_plain(schema.shape, plain["structure"])
     columns = _read_counts(place / MEASUREMENTS_FILE)
-    ends = np.searchsorted(columns["measurement"], np.arange(len(questions) + 1))
-    if (np.diff(columns["measurement"]) < 0).any() or ends[0] != 0 or ends[-1] != len(columns["measurement"]):
+    numbers = columns["measurement"]
+    ends = np.searchsorted(numbers, np.arange(len(questions) + 1))
+    if (numbers[1:] < numbers[:-1]).any() or ends[0] != 0 or ends[-1] != len(numbers):
         raise ReleaseError("the release's counts must be those of its measurements, in their order", AGAIN)
     measurements = tuple(
         _read_measurement(schema, structure, one, {name: column[begin:end] for name, column in columns.items()})
