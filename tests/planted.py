@@ -17,7 +17,8 @@ from replay import compare
 from sfumato import DiffGen, Laplace
 from sfumato.audit import PAIRS, Pair, attack
 from sfumato.audit.attack import Finding
-from sfumato.audit.events import SCHEMA, engine_of
+from sfumato.audit.events import SCHEMA
+from sfumato.engines.memory import MemoryEngine
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import histogram
 from sfumato.methods.method import Method
@@ -186,7 +187,8 @@ HONEST = Bug(lambda _: None, Laplace(), NOBODY, replay=False, audit=False)
 
 def check_by_replay(bug: Bug) -> None:
     """Record one table of the pair and replay the other, both candidates, with several seeds."""
-    tables = [engine_of(bug.pair.table(complete=complete)) for complete in (True, False)]
+    coded = [bug.pair.table(complete=complete) for complete in (True, False)]
+    tables = [MemoryEngine(list(table.T[:-1]), table.T[-1]) for table in coded]
     for seed in range(6):
         for one, other in (tables, reversed(tables)):
             compare(bug.method, SCHEMA, one, other, epsilon=Fraction(1), seed=seed)
