@@ -30,6 +30,12 @@ from sfumato.privacy.meter import Meter
 from sfumato.privacy.selection import Scored
 from sfumato.privacy.tally import Cells, Tally
 
+
+def engine_of(table: np.ndarray) -> MemoryEngine:
+    """Put coded rows, the class last, behind an engine."""
+    return MemoryEngine(list(table.T[:-1]), table.T[-1])
+
+
 NOBODY, ONE, LONE, MISSING, TIE, CROWD, BETWEEN = PAIRS
 
 
