@@ -193,8 +193,7 @@ HONEST = Bug(lambda _: None, Laplace(), NOBODY, replay=False, audit=False)
 
 def check_by_replay(bug: Bug) -> None:
     """Record one table of the pair and replay the other, both candidates, with several seeds."""
-    coded = [bug.pair.table(complete=complete) for complete in (True, False)]
-    tables = [MemoryEngine(list(table.T[:-1]), table.T[-1]) for table in coded]
+    tables = [engine_of(bug.pair.table(complete=complete)) for complete in (True, False)]
     for seed in range(6):
         for one, other in (tables, reversed(tables)):
             compare(bug.method, SCHEMA, one, other, epsilon=Fraction(1), seed=seed)
