@@ -61,7 +61,7 @@ class SeededStream:
         return self._generator.bytes(size)
 
 
-def uniform_below(stream: Stream, bound: int, count: int) -> NDArray[np.int64]:
+def uniform_below(stream: Stream, bound: int, count: int) -> Integers:
     """Draw integers uniform on `[0, bound)`: the low bits of each word; those that reach the bound are drawn again.
 
     Each accepted value has the same number of words behind it, so the result is exactly uniform.
@@ -85,7 +85,7 @@ def uniform_below(stream: Stream, bound: int, count: int) -> NDArray[np.int64]:
     return drawn
 
 
-def uniform_below_each(stream: Stream, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+def uniform_below_each(stream: Stream, bounds: Integers) -> Integers:
     """Draw an integer uniform on `[0, bound)` for each bound, in the same way."""
     if not ((bounds > 0) & (bounds <= 2**62)).all():
         raise OverflowError("a uniform draw is limited to 62 bits")
