@@ -88,7 +88,7 @@ def test_debits_are_what_raises_the_most_that_anyone_has_paid() -> None:
 def test_the_rest_of_each_path_scales_its_own_noise() -> None:
     meter, purse, recorder = metered()
     meter.measure(Cells(tally(HALVES, 1)), Fraction(1, 4), "left")
-    noisy = meter.measure_with_rest(Cells(tally(HALVES)), "counts")
+    noisy = meter.measure_with_rest(Cells(tally(HALVES)), "counts").noisy
     assert [noisy.rates[index] for index in noisy.rate_of] == [Fraction(3, 4), Fraction(1)]
     assert recorder.calls[-1].rates == noisy.rates
     assert sum(debit.epsilon for debit in purse.debits) == 1

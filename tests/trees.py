@@ -12,7 +12,7 @@ from sfumato.geometry.tree import Tree
 
 
 def random_trees(shape: Sequence[int], most_levels: int = 4) -> st.SearchStrategy[Tree]:
-    """Give a tree that grew level by level, some leaves at each, at random borders."""
+    """Give a tree that grew level by level, some ends at each, at random borders."""
     return growing_trees(shape, most_levels).map(lambda stages: stages[-1])
 
 

@@ -147,6 +147,10 @@ class CoclusterModel(GridModel):
         """Use the histogram, too."""
         return self._is_histogram(one) or super().uses(one)
 
+    def is_margin(self, one: Measurement) -> bool:
+        """Leave out the histogram, which of a single attribute would be one."""
+        return one is not self.draft.measurements[0] and super().is_margin(one)
+
     @cached_property
     def values(self) -> Floats:
         """The mean of both counts, by inverse variance: m cells err m times as much as one."""

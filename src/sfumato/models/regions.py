@@ -140,9 +140,12 @@ class RegionModel(Model):
         unused = [one.label for one in draft.measurements if not self.uses(one)]
         if unused:
             raise ReleaseError(f"what was measured ({unused[0][:60]}) must be used, and no region knows of it", BLAME)
-        others = [one for one in draft.measurements if all(one is not own for own in self.own)]
-        self.margins: dict[int, Margin] = margins_of([one for one in others if is_level(one)])
-        """what was measured of single attributes"""
+        try:
+            self.margins: dict[int, Margin] = margins_of(filter(self.is_margin, draft.measurements))
+            """what was measured of single attributes"""
+        except ValueError:
+            problem = "margins must become finer from level to level, and end with the leaves"
+            raise ReleaseError(problem, BLAME) from None
 
     @staticmethod
     def reads(question: Question) -> bool:
@@ -152,7 +155,7 @@ class RegionModel(Model):
     def uses(self, one: Measurement) -> bool:
         """Use the regions' own counts, margins, and the size of the table."""
         size = one.question.is_marginal() and not one.question.attributes
-        return size or is_level(one) or any(one is own for own in self.own)
+        return size or is_level(one) or self.is_own(one)
 
     @cached_property
     def own(self) -> tuple[Measurement, ...]:
@@ -164,6 +167,18 @@ class RegionModel(Model):
             if (one.question.regions is structure or one.question.regions == structure)
             and one.question.classes == len(self.schema.classes)
         )
+
+    @cached_property
+    def _own(self) -> frozenset[int]:
+        return frozenset(map(id, self.own))
+
+    def is_own(self, one: Measurement) -> bool:
+        """Tell whether it was measured of the structure's own regions or nodes."""
+        return id(one) in self._own
+
+    def is_margin(self, one: Measurement) -> bool:
+        """Tell whether it is a level of an attribute's margin."""
+        return is_level(one) and not self.is_own(one)
 
     @property
     def structure(self) -> Regions:

@@ -360,9 +360,8 @@ def fewest_nodes(tree: Tree, regions: Booleans) -> Integers:
     """
     missing = np.zeros(len(tree), np.int64)
     missing[tree.ends] = ~regions
-    for depth in range(int(tree.depths.max()), 0, -1):
-        nodes = np.flatnonzero(tree.depths == depth)
-        np.add.at(missing, tree.parents[nodes], missing[nodes])
+    for level in reversed(levels_of(tree.parents.astype(np.int64))):
+        missing[level.heads] = np.add.reduceat(missing[level.nodes], level.starts)
     whole = missing == 0
     return np.flatnonzero(whole & ~np.where(np.arange(len(tree)) == ROOT, False, whole[tree.parents]))
 
