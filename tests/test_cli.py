@@ -190,8 +190,9 @@ COMMANDS = {
 
 def names(command: click.Command, path: str = "") -> Iterator[str]:
     if isinstance(command, click.Group):
-        for name, below in command.commands.items():
-            yield from names(below, f"{path} {name}".strip())
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from names(command.get_command(context, name), f"{path} {name}".strip())
     else:
         yield path
 
