@@ -405,8 +405,9 @@ def audit(
 def _fit_for_few(name: str, options: dict[str, Any], as_published: bool) -> Method:
     """Make the method, with its cheapest parameters that are worth testing where none are given: the domain is tiny."""
     few = (METHODS[name].PUBLISHED if as_published else METHODS[name].EXAMPLES)[:1]
+    cheapest = {key: str(value) for one in few for key, value in one.items()}
     given = {key: value for key, value in options.items() if value is not None}
-    made = make_method(name, {**(few[0] if few else {}), **given}, as_published=as_published)
+    made = make_method(name, {**cheapest, **given}, as_published=as_published)
     assert isinstance(made, Method)
     return made
 

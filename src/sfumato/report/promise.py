@@ -30,7 +30,7 @@ MOST_STATISTICS = 8
 FILES = {
     "manifest.json": "the promise and the ledger; seals the others",
     "schema.json": "the public schema",
-    "structure.json": "of what kind the regions are, what each measurement asked, and how much noise it has",
+    "structure.json": "the kind of the regions, what each measurement asked, and its noise",
     "measurements.parquet": "every count as it was measured",
     "records.parquet": "generalized records with their counts: the file to open",
 }
