@@ -116,8 +116,14 @@ class Account:
             raise BudgetError(f"{method.name} must have an epsilon", "Give one such as 1 or 1/2.")
         if despite_budget:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
-        schedule = self.plan(method, epsilon) if plan is None else plan
-        return self._publish_privately(table, method, epsilon_of(epsilon), schedule, counting, out, unsafe_seed, report)
+        price = epsilon_of(epsilon)
+        schedule = self.plan(method, price) if plan is None else plan
+        if schedule.total > price:
+            raise BudgetError(
+                f"the plan must cost no more than epsilon = {price}, and costs {schedule.total}",
+                "Plan with the same epsilon as you publish.",
+            )
+        return self._publish_privately(table, method, price, schedule, counting, out, unsafe_seed, report)
 
     def _publish_privately(
         self,
