@@ -101,6 +101,7 @@ bench-scale: $(VENV)/.scale
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sfumato.cli.main > docs/cli.md
+	$(BIN)/python -m sfumato.cli.main README.md
 
 # The library as its users have it: nothing but the run-time dependencies, installed and not linked.
 SMOKE := .venv-smoke

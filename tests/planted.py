@@ -17,7 +17,8 @@ from replay import compare
 from sfumato import DiffGen, Laplace
 from sfumato.audit import PAIRS, Pair, attack
 from sfumato.audit.attack import Finding
-from sfumato.audit.events import SCHEMA, engine_of
+from sfumato.audit.events import SCHEMA
+from sfumato.engines.memory import MemoryEngine
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import histogram
 from sfumato.methods.method import Method
@@ -28,6 +29,12 @@ from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.selection import Scored
 from sfumato.privacy.tally import Cells, Tally
+
+
+def engine_of(table: np.ndarray) -> MemoryEngine:
+    """Put coded rows, the class last, behind an engine."""
+    return MemoryEngine(list(table.T[:-1]), table.T[-1])
+
 
 NOBODY, ONE, LONE, MISSING, TIE, CROWD, BETWEEN = PAIRS
 

@@ -12,7 +12,7 @@ import yaml
 
 from handmade import release_of
 from sfumato import METHODS, WITHOUT_EPSILON, Schema, datasets
-from sfumato.cli.main import reference
+from sfumato.cli.main import methods_table, reference, with_methods
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,9 +48,20 @@ def test_the_command_reference_is_up_to_date() -> None:
     assert (ROOT / "docs/cli.md").read_text() == reference(), "run `make docs`"
 
 
-def test_every_method_is_in_the_readme() -> None:
+def test_the_table_of_methods_is_what_the_registry_says() -> None:
     text = (ROOT / "README.md").read_text()
-    assert all(f"| `{name}` |" in text for name in {**METHODS, **WITHOUT_EPSILON})
+    assert text == with_methods(text), "run `make docs`"
+    assert [line.split("`")[1] for line in methods_table().splitlines()[2:]] == [*METHODS, *WITHOUT_EPSILON]
+    for method in (*METHODS.values(), *WITHOUT_EPSILON.values()):
+        assert method.summary in text
+        assert method.additions in text
+
+
+def test_a_table_of_methods_that_is_out_of_date_is_written_anew() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert with_methods(text.replace("| `diffgen` |", "| `another` |")) == text
+    with pytest.raises(AssertionError, match="one place"):
+        with_methods("no place for it")
 
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]

@@ -12,7 +12,6 @@ import pytest
 
 from command_line import run
 from sfumato import Account, Schema
-from sfumato.cli.options import find_data
 from sfumato.errors import TableError
 from sfumato.places import find_data
 from sfumato.tables.databases import Query, table_of

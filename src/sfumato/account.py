@@ -1,8 +1,8 @@
-"""One table, one lifetime budget, many releases: where a method, the data and the ledger meet.
+"""The account of a table: one table, one lifetime budget, many releases; here method, data and ledger meet.
 
-The order is the guarantee's: everything that can be refused is refused first, then epsilon is reserved, then the
-method runs behind a meter that writes each debit before it looks, and only then is there a release to seal. Methods
-without epsilon take a path of their own, by type, in which the ledger is told that nothing bounds what they tell.
+The order is the guarantee's: everything that can be refused is refused first, then epsilon is reserved, then the method
+runs behind a meter that writes each debit before it looks, and only then is there a release to seal. Methods without
+epsilon take a path of their own, by type, in which the ledger is told that nothing bounds what they tell.
 """
 
 from __future__ import annotations
@@ -43,19 +43,18 @@ from sfumato.tables.sources import open_table
 from sfumato.without_epsilon.method import MethodWithoutEpsilon
 
 Watch = Callable[[str], None]
+"""What is told of each step of a publication."""
 Epsilon = str | float | Fraction
+"""An epsilon as it may be given."""
 
 LARGE = 1 << 20
-"""Where the number of groups follows from the rows, disk space is set aside for so many cells."""
+"""For how many cells disk space is set aside where the number of groups follows from the rows."""
 MISTAKE = "Nothing was released. Report this: it is a mistake of the method."
-
-
-def _silent(_: str) -> None:
-    """Report nothing."""
+"""The way out of what only a mistake of ours can lead to."""
 
 
 class Account:
-    """The account of one table.
+    """The account of one table: `publish` is its verb.
 
     `ledger` is a file beside the data, shared by everyone who publishes from it. `schema` must have been confirmed.
     """
@@ -67,7 +66,7 @@ class Account:
         self._ledger = Ledger(ledger, schema.name, schema.budget)
 
     def statement(self) -> Statement:
-        """Tell every debit ever made on this table, and what is left."""
+        """List every debit ever made on this table, and what is left."""
         return self._ledger.statement()
 
     def plan(self, method: Method, epsilon: Epsilon) -> Schedule:
@@ -96,8 +95,8 @@ class Account:
         """Publish a table (a path, a frame or a query) by a method at a price; with `out`, write the release, too.
 
         A method without epsilon takes no price: the ledger is told first, and the table's total is infinite from then
-        on; where there is a lifetime budget, `despite_budget` must say that this is meant. `plan` is what `plan` has
-        said, if it was asked before.
+        on; where there is a lifetime budget, `despite_budget` must say that this is meant. `plan` is what
+        `Account.plan` has returned, if it was asked before.
 
         `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
         manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted in memory
@@ -131,6 +130,7 @@ class Account:
         unsafe_seed: int | None,
         report: Watch,
     ) -> Release:
+        """Publish noisy counts at a price: reserve epsilon, run the method behind a meter, seal what it drafts."""
         counting.refuse_schema(self.schema)
         mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
         if mechanisms.secure:
@@ -153,6 +153,20 @@ class Account:
                 stack.close()
             payer.settle("published", release.manifest.digest if staging else None)
         return release
+
+    @contextlib.contextmanager
+    def _paying(self, method: Method, epsilon: Fraction, mechanisms: Mechanisms) -> Iterator[Reservation | Unbooked]:
+        """Reserve epsilon; a publication that fails keeps its debits and gives the rest back.
+
+        If even that cannot be written, the reservation stays open and holds all of it: the safe side.
+        """
+        payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
+        try:
+            yield payer
+        except BaseException:
+            with contextlib.suppress(LedgerError):
+                payer.settle("failed")
+            raise
 
     def _publish_openly(
         self,
@@ -205,56 +219,11 @@ class Account:
                 disclosure.settle("failed")
             raise
 
-    @contextlib.contextmanager
-    def _paying(self, method: Method, epsilon: Fraction, mechanisms: Mechanisms) -> Iterator[Reservation | Unbooked]:
-        """Reserve epsilon; a publication that fails keeps its debits and gives the rest back.
-
-        If even that cannot be written, the reservation stays open and holds all of it: the safe side.
-        """
-        payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
-        try:
-            yield payer
-        except BaseException:
-            with contextlib.suppress(LedgerError):
-                payer.settle("failed")
-            raise
-
-
-@dataclass(frozen=True)
-class Unbooked:
-    """What a seeded publication pays from: nothing is booked, because nothing is promised."""
-
-    epsilon: Fraction
-    id: str = "unbooked: made with a known seed"
-
-    def pay(self, debit: Debit) -> None:
-        """Book nothing."""
-
-    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
-        """Settle nothing."""
-
-
-class Rehearsal:
-    """A method at work on coded rows that are nobody's, again and again, without a ledger: for those who attack it."""
-
-    def __init__(self, method: Method, schema: Schema, epsilon: Fraction, unsafe_seed: int | None = None) -> None:
-        """Plan once; draw from the operating system, or from a seed."""
-        self._method, self._schema, self._epsilon = method, schema, epsilon
-        self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
-        self._schedule = method.plan(schema, epsilon)
-
-    def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
-        """Publish rows, and tell what was drafted and what it cost."""
-        domain = Domain(self._schema.shape, len(self._schema.classes))
-        engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
-        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
-        return self._method.publish(meter, self._schema, self._schedule), meter.debits
-
 
 def certificate(
     method: Method | MethodWithoutEpsilon, publication: str, schema: Schema, steps: tuple[str, ...], *, secure: bool
 ) -> Manifest:
-    """Say what was published and how; what it cost, or what is promised instead, is still to be filled in."""
+    """Begin a manifest: what is published and how. What it costs, or what is promised instead, is filled in later."""
     return Manifest(
         version=version("sfumato"),
         publication=publication,
@@ -268,7 +237,7 @@ def certificate(
 
 
 def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Release:
-    """Make a release with an epsilon.
+    """Seal a draft as a release with an epsilon.
 
     Refuse counts that the meter has not given, whatever they look like, and counts that say that they cost more than
     was paid: neither can happen but by a mistake of the method, or of the meter.
@@ -287,7 +256,7 @@ def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Relea
 def sealed_openly(
     draft: Draft, schema: Schema, blank: Manifest, promise: Promise, looks: tuple[NonPrivate, ...]
 ) -> Release:
-    """Make a release without epsilon; refuse groups that break its promise, and counts that nobody noted."""
+    """Seal a draft as a release without epsilon; refuse groups that break its promise, and unnoted looks."""
     if not draft.final.noisy.is_exact or not promise.kept(draft.structure, draft.final.counts):
         raise PrivacyError(f"every group must have the promised {promise.model}, and one has not", MISTAKE)
     if not looks:
@@ -305,7 +274,7 @@ def refuse_unconfirmed(schema: Schema) -> None:
 
 
 def sampled(coded: Coded, rate: Fraction, stream: Stream) -> Coded:
-    """Draw each row with the same probability, exactly and apart from all others."""
+    """Draw each row with the same probability, exactly, and independently of all others."""
     if rate == 1:
         return coded
     drawn = uniform_below(stream, rate.denominator, coded.rows) < rate.numerator
@@ -320,6 +289,24 @@ def class_counts(coded: Coded, schema: Schema) -> Integers:
     return np.bincount(coded.columns[schema.target], minlength=len(schema.classes))
 
 
+def _silent(_: str) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class Unbooked:
+    """What a seeded publication pays from: nothing is booked, because nothing is promised."""
+
+    epsilon: Fraction
+    id: str = "unbooked: made with a known seed"
+
+    def pay(self, debit: Debit) -> None:
+        """Book nothing."""
+
+    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
+        """Settle nothing."""
+
+
 def seeded_release(
     table: Any,
     schema: Schema,
@@ -328,7 +315,7 @@ def seeded_release(
     seed: int,
     out: str | Path | None = None,
 ) -> Release:
-    """Publish a table with a known seed, for those who measure methods; the epsilon is for methods that have one.
+    """Publish a table with a known seed, for those who measure methods; methods without epsilon ignore the epsilon.
 
     Such releases carry no guarantee and are booked nowhere that lasts: a ledger is needed only because methods without
     epsilon write to one.
@@ -338,3 +325,20 @@ def seeded_release(
         if isinstance(method, MethodWithoutEpsilon):
             return account.publish(table, method, out=out, despite_budget=True, unsafe_seed=seed)
         return account.publish(table, method, epsilon, out=out, unsafe_seed=seed)
+
+
+class Rehearsal:
+    """A method at work on coded rows that are nobody's, again and again, without a ledger: for audits."""
+
+    def __init__(self, method: Method, schema: Schema, epsilon: Fraction, unsafe_seed: int | None = None) -> None:
+        """Plan once; draw from the operating system, or from a seed."""
+        self._method, self._schema, self._epsilon = method, schema, epsilon
+        self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
+        self._schedule = method.plan(schema, epsilon)
+
+    def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
+        """Publish rows; return the draft and its debits."""
+        domain = Domain(self._schema.shape, len(self._schema.classes))
+        engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
+        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
+        return self._method.publish(meter, self._schema, self._schedule), meter.debits

@@ -1,4 +1,4 @@
-"""Reading numbers exactly, from text that people and files give, and writing them so.
+"""Read numbers exactly from the text of people and files, and write them exactly.
 
 A fraction read here is the fraction that was written; text that is no number, or so long that reading it would be an
 attack, is None. JSON that a person would read one way and a program another is refused.
@@ -45,7 +45,7 @@ def write_fraction(value: Fraction) -> str:
 
 
 def read_whole(value: object) -> int | None:
-    """Read a whole number, also one of NumPy's; None for what is none.
+    """Read a whole number, also one of NumPy's; None for anything else.
 
     >>> read_whole(5), read_whole(True), read_whole(5.0)
     (5, None, None)

@@ -1,7 +1,4 @@
-"""Public tables to try Sfumato on, each with a schema made by hand.
-
-They stand apart because they are data, not code: a Parquet file, a schema file and a citation.
-"""
+"""Public tables to try Sfumato on, each with a schema made by hand and a citation."""
 
 from __future__ import annotations
 
@@ -20,7 +17,9 @@ ADULT_CITATION = (
     "https://doi.org/10.24432/C5XW20. CC BY 4.0."
 )
 GAPPY = ("workclass", "occupation", "native_country")
+"""The attributes of Adult in which values are missing."""
 MISSING = "Missing"
+"""The leaf of missing values."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,13 @@ class Dataset:
     """A public table, its schema, and whom to thank for it."""
 
     table: Any = field(repr=False)
-    """A pyarrow Table."""
+    """a pyarrow Table"""
     schema: Schema = field(repr=False)
     citation: str
 
 
 def adult(*, complete: bool = True) -> Dataset:
-    """Give the 1994 census extract: its 45,222 complete rows, or all 48,842 with a leaf for what is missing."""
+    """The 1994 census extract: its 45,222 complete rows, or all 48,842 with a leaf for what is missing."""
     folder = resources.files(__name__)
     with (folder / "adult.parquet").open("rb") as file:
         table: pa.Table = pq.read_table(file)

@@ -1,4 +1,4 @@
-"""A table grown to any size, as the papers grow Adult: variations of each record, with values replaced at random.
+"""Grow a table to any size, as the papers grow Adult: variations of each record, with values replaced at random.
 
 The first records are the table itself. Of every further copy a fifth of all values are drawn anew, each alike, from
 those that its column has. Pieces are made one by one, from seeds of their own, so that size costs no memory, and a
@@ -21,13 +21,13 @@ from sfumato.storage import staged_file
 REPLACED = 0.2
 """The chance that a value of a copy is drawn anew."""
 PIECE = 1_000_000
-"""So many rows are made at a time."""
+"""The number of rows that are made at a time."""
 GROUPS = 8
-"""A piece is written in so many row groups."""
+"""The number of row groups in which a piece is written."""
 
 
 def grown(table: Any, rows: int) -> Any:
-    """Give a pyarrow Table of so many rows."""
+    """A pyarrow Table of so many rows."""
     return pa.concat_tables(_pieces(table, rows))
 
 

@@ -1,14 +1,13 @@
-"""A tally as one Spark query that reads nothing but rows: small tables are constants in it, looked up by position.
-
-A join would send each small table round the cluster in a job of its own, and on Spark a job costs more than a level's
-arithmetic. Codes and nodes count from 0, so a table of theirs is an array. It is written as one text, which Spark reads
-once, when it plans: the number of expressions follows from the attributes and the steps, never from the regions.
-
-Counting with Spark: tables that lie on a cluster.
+"""Count with Spark: tables that lie on a cluster.
 
 Coding and counting are expressions of Spark's own, so executors need no Python of ours; only counts come to the driver.
 Coded rows are cached where they are. What is lost with a worker is coded again from the source, to the same codes, so a
 release comes out the same.
+
+A tally is one query that reads nothing but rows: small tables are constants in it, looked up by position. A join would
+send each small table round the cluster in a job of its own, and on Spark a job costs more than a level's arithmetic.
+Codes and nodes count from 0, so a table of theirs is an array. It is written as one text, which Spark reads once, when
+it plans: the number of expressions follows from the attributes and the steps, never from the regions.
 """
 
 from __future__ import annotations

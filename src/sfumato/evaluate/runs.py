@@ -1,13 +1,10 @@
-"""The mean of what several runs gave, and how far it may be from that of all runs there could be.
+"""Many runs on the cores of one machine, each kept when it is finished, so that no finished run is repeated.
 
-One thread for the learners: they wait for each other longer than they work, and results do not depend on cores.
+A run is known by all that decides its outcome, as plain values: its key. What came of it lies in a file named after the
+key's digest, which appears whole or not at all; whoever is killed loses what was under way and nothing else.
 
-On a busy machine with two cores, Adult's scorecard took 35 seconds with two threads and 12 with one.
-
-Many runs on the cores of one machine, each kept when it is finished, so that no finished run is repeated.
-
-A run is known by all that decides its outcome, as plain values: its key. What came of it lies in a file named after
-the key's digest, which appears whole or not at all; whoever is killed loses what was under way and nothing else.
+Each run has one thread: threads of learners wait for each other longer than they work, and results do not depend on
+cores. On a busy machine with two cores, Adult's scorecard took 35 seconds with two threads and 12 with one.
 """
 
 from __future__ import annotations
@@ -32,38 +29,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from sfumato.arrays import Floats
 from sfumato.errors import ReleaseError
 from sfumato.storage import staged_file
 
-
-def mean_and_error(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float | None]:
-    """Give the mean, and its standard error if there is more than one value.
-
-    >>> mean_and_error([1.0, 3.0]), mean_and_error([5.0])
-    ((2.0, 1.0), (5.0, None))
-    """
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
-    return float(np.mean(values)), error
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """Keep numerical libraries to one thread for a while."""
-    limits: AbstractContextManager[object] = threadpool_limits(limits=1)
-    return limits
-
-
 Key = Mapping[str, Any]
-"""Plain values that JSON can hold."""
+"""What decides a run: plain values that JSON can hold."""
 Outcome = dict[str, Any]
+"""What came of a run, as plain values."""
 Work = Callable[[Key], Outcome]
-"""What a run does, a function of a module, since other processes must find it."""
+"""What a run does: a function of a module, since other processes must find it."""
 Watch = Callable[[int, int], None]
-"""Told how many runs are finished, of how many."""
+"""Called with the number of finished runs, and of all."""
 PATIENCE = 10
-"""So many seconds are given to a process to be gone."""
+"""The seconds that a process is given to be gone."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +54,7 @@ class Kept:
     folder: Path
 
     def outcome(self, key: Key) -> Outcome | None:
-        """Give what came of a run, if it was finished."""
+        """What came of a run; None if it was not finished."""
         path = self._path(key)
         if not path.exists():
             return None
@@ -102,7 +83,7 @@ class Kept:
 def carry_out(
     work: Work, keys: Sequence[Key], kept: Kept, *, workers: int | None = None, watch: Watch = lambda _done, _all: None
 ) -> list[Outcome]:
-    """Give what came of every run, in order; those that are not kept yet are done first, several at a time."""
+    """Do the runs that are not kept yet, several at a time, and return what came of all runs, in order."""
     kept.folder.mkdir(parents=True, exist_ok=True)
     missing = [key for key in keys if kept.outcome(key) is None]
     done = len(keys) - len(missing)
@@ -246,3 +227,19 @@ def _alone(work: Work, key: Key) -> Outcome:
 def text_of(key: Key) -> str:
     """Write a key down: the same text for the same values, in whatever order."""
     return json.dumps(key, sort_keys=True, ensure_ascii=False)
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Keep numerical libraries to one thread for a while."""
+    limits: AbstractContextManager[object] = threadpool_limits(limits=1)
+    return limits
+
+
+def mean_and_error(values: Sequence[float] | Floats) -> tuple[float, float | None]:
+    """The mean, and its standard error if there is more than one value.
+
+    >>> mean_and_error([1.0, 3.0]), mean_and_error([5.0])
+    ((2.0, 1.0), (5.0, None))
+    """
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
+    return float(np.mean(values)), error

@@ -1,12 +1,10 @@
-"""Which levels of an attribute's halving to measure, and how they share the margin's budget.
+"""One-way margins: how a method shares a part of its budget among them, and measures them.
 
-Decided by the number of leaves alone, which is public, for the least expected error of the share of people below a
-border between two leaves, any border being as likely as another; a range's share is the difference of two such. Few
-leaves are best measured alone. Of many, a range adds up the noise of many, and coarser levels pay off.
-
-One-way margins: how a method shares a part of the budget among them, and buys them.
-
-They say how people are spread inside regions; the papers do without.
+Margins say how people are spread inside regions; the papers do without. Of an attribute with few leaves, the leaves
+alone are measured. Of one with many, a range adds up the noise of many leaves, and coarser levels of the attribute's
+halving pay off. Which levels are measured and how they share the margin's budget is decided by the number of leaves
+alone, which is public, for the least expected error of the share of people below a border between two leaves, any
+border being as likely as another; a range's share is the difference of two such.
 """
 
 from __future__ import annotations
@@ -26,17 +24,54 @@ from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema
 
+FINENESS = 100
+"""Weights of margins are rounded to one part in so many."""
 ROUNDS = 12
-"""So often shares and demands are brought in line; they settle before."""
+"""How often shares and demands are brought in line; they settle before."""
 CLOSEST = 3
-"""Levels are so many halvings apart at least, parts in eight or more: closer ones never paid off."""
+"""The fewest halvings between two levels, so that parts are divided in eight or more: closer ones never paid off."""
 WORTH_IT = 0.99
-"""Another plan must have at most this part of the error of a simpler one."""
+"""A plan must have at most this part of the error of a simpler one to be preferred."""
+
+
+def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
+    """Share a budget among all levels of all margins.
+
+    An attribute gets as the cube root of its expected error: that has the least sum of error / epsilon^2.
+    """
+    weights = {
+        _label(name, leaves, depth): max(round(FINENESS * share * plan_levels(leaves).error ** (1 / 3)), 1)
+        for name, leaves in zip(schema.predictors, schema.shape, strict=True)
+        if leaves > 1
+        for depth, share in plan_levels(leaves).shares.items()
+    }
+    return {label: budget * weight / sum(weights.values()) for label, weight in weights.items() if budget}
+
+
+def buy_margins(
+    meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally, unresolved: Collection[int]
+) -> tuple[Measurement, ...]:
+    """Measure the margins of the attributes that regions leave unresolved: that are not divided down to every leaf.
+
+    Each level is a round of its own: its parts are disjoint, and the next level's lie in them.
+    """
+    return tuple(
+        meter.measure(Cells(histograms, index, borders(leaves, depth)), schedule[label], label)
+        for index, (name, leaves) in enumerate(zip(schema.predictors, schema.shape, strict=True))
+        if index in unresolved and leaves > 1
+        for depth, label in ((depth, _label(name, leaves, depth)) for depth in plan_levels(leaves).shares)
+        if label in schedule.parts
+    )
+
+
+def _label(name: str, leaves: int, depth: int) -> str:
+    """Name a round so that no two attributes' rounds can be called the same."""
+    return f"margin of {name}" if depth == height(leaves) else f"margin in {parts(leaves, depth)} parts of {name}"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The share of the budget of each measured depth, and the expected error: a variance, for budget 1."""
+    """The share of the budget of each measured depth, and the expected error: a variance, for a budget of 1."""
 
     shares: Mapping[int, float]
     error: float
@@ -44,7 +79,7 @@ class Plan:
 
 @lru_cache(maxsize=256)
 def plan_levels(leaves: int) -> Plan:
-    """Give the best plan in which levels at equal distances are measured, from the leaves up, up to some level.
+    """The best plan in which levels at equal distances are measured, from the leaves up to some level.
 
     >>> plan_levels(16).shares
     {4: 1.0}
@@ -60,7 +95,7 @@ def plan_levels(leaves: int) -> Plan:
 
 
 def _candidates(last: int) -> Iterator[list[int]]:
-    """Give the leaves' level alone, and then with others at equal distances above it, the root's excepted."""
+    """List sets of depths: the leaves' level alone, then with others at equal distances above it, but not the root."""
     yield [last]
     for step in range(CLOSEST, last):
         for first in range(last - step, 0, -step):
@@ -84,7 +119,7 @@ def _shared(leaves: int, depths: list[int]) -> Plan:
 
 
 def expected_error(leaves: int, precision: Floats) -> tuple[float, Floats]:
-    """Give the variance of the share below a border, times the people squared, and what measurements count for in it.
+    """The variance of the share below a border, times the people squared, and the demand for each level.
 
     Let v_d be the variance of a part at depth d as its own subtree sees it (see `consistency.LeastSquares`): with
     b_d parts to a part above, v_(d-1) = 1 / (p_(d-1) + 1 / (b_d v_d)). A border lies in one part of each depth. If
@@ -111,42 +146,3 @@ def expected_error(leaves: int, precision: Floats) -> tuple[float, Floats]:
     for depth in range(2, last + 1):
         passed[depth] += passed[depth - 1] * (variance[depth - 1] / variance[depth]) ** 2 / children[depth]
     return float(cut @ variance), passed * (precision * variance) ** 2
-
-
-FINENESS = 100
-"""Weights are whole numbers, rounded to this part."""
-
-
-def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
-    """Share a budget among all levels of all margins.
-
-    An attribute gets as the cube root of its expected error: that has the least sum of error / epsilon^2.
-    """
-    weights = {
-        _label(name, leaves, depth): max(round(FINENESS * share * plan_levels(leaves).error ** (1 / 3)), 1)
-        for name, leaves in zip(schema.predictors, schema.shape, strict=True)
-        if leaves > 1
-        for depth, share in plan_levels(leaves).shares.items()
-    }
-    return {label: budget * weight / sum(weights.values()) for label, weight in weights.items() if budget}
-
-
-def buy_margins(
-    meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally, unresolved: Collection[int]
-) -> tuple[Measurement, ...]:
-    """Measure the margins of attributes that the regions do not resolve to the last leaf.
-
-    Each level is a round of its own: its parts are disjoint, and the next level's lie in them.
-    """
-    return tuple(
-        meter.measure(Cells(histograms, index, borders(leaves, depth)), schedule[label], label)
-        for index, (name, leaves) in enumerate(zip(schema.predictors, schema.shape, strict=True))
-        if index in unresolved and leaves > 1
-        for depth, label in ((depth, _label(name, leaves, depth)) for depth in plan_levels(leaves).shares)
-        if label in schedule.parts
-    )
-
-
-def _label(name: str, leaves: int, depth: int) -> str:
-    """Name a round so that no two attributes' rounds can be called the same."""
-    return f"margin of {name}" if depth == height(leaves) else f"margin in {parts(leaves, depth)} parts of {name}"

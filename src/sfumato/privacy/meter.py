@@ -1,7 +1,7 @@
 """The only door to the data: a method asks, the meter writes the debit, then looks, then answers with noise.
 
-There is one number: the epsilon that a place is charged is the epsilon that scales its noise; the debit is by how much
-a round raises the most that any record was charged. True counts and scores stay inside, also when something fails.
+The epsilon that a place is charged is the epsilon that scales its noise: it is one number. The debit is by how much a
+round raises the most that any record was charged. True counts and scores stay inside, also when something fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sfumato.privacy.scores import SCORES, Score, Selection, sides
 from sfumato.privacy.tally import Cells, CountEngine, Counts, Domain, Tally
 
 Spend = Fraction | Integers
-"""What a round costs: one epsilon for all that are asked, or so many grains for each place (or group) of a tree."""
+"""What a round costs: one epsilon for everyone who is asked, or grains for each place (or group) of a tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Price:
 
     @property
     def in_words(self) -> str:
-        """Say in a debit that places pay different amounts."""
+        """What a debit says where places pay different amounts; else nothing."""
         amounts, _ = self.rates
         if len(amounts) <= 1:
             return ""
@@ -58,18 +58,18 @@ class Price:
 
 
 class Payer(Protocol):
-    """Where debits go: when `pay` returns, the debit is durable."""
+    """Where debits are written: when `pay` returns, the debit is durable."""
 
     @property
     def epsilon(self) -> Fraction:
-        """What may be paid in all."""
+        """The most that may be paid in all."""
 
     def pay(self, debit: Debit) -> None:
         """Write a debit, or refuse."""
 
 
 class Meter:
-    """Answers questions at a price. It offers no entry to learn how many rows there are, or anything else for free."""
+    """Answers questions at a price. Nothing is free, not even how many rows there are."""
 
     def __init__(
         self,
@@ -80,8 +80,10 @@ class Meter:
         watch: Callable[[Debit], None] | None = None,
         refuse_unreadable: Callable[[Question], None] | None = None,
     ) -> None:
-        """Stand between a method and an engine on a table of this domain; `watch` hears of each debit, for progress,
-        and `refuse_unreadable` refuses what the release's model could not read, before it is paid for.
+        """Stand between a method and an engine on a table of this domain.
+
+        `watch` is told of each debit, to show progress. `refuse_unreadable` refuses a question that the release's model
+        could not read, before it is paid for.
         """
         self._engine = engine
         self._payer = payer
@@ -102,7 +104,7 @@ class Meter:
 
     @property
     def measured(self) -> tuple[Measurement, ...]:
-        """What was answered with noise so far."""
+        """What was measured so far."""
         return tuple(self._measured)
 
     @property
@@ -130,11 +132,11 @@ class Meter:
             return found
 
     def measure_with_rest(self, cells: Cells, label: str) -> Measurement:
-        """Count disjoint cells of a tree, each end at the price of all that its records have left."""
+        """Count disjoint cells of a tree; each end pays all that its records have left."""
         return self.measure(cells, self.rest(cells.tally), label)
 
     def rest(self, tally: Tally) -> Integers:
-        """Give how many grains the places of a tree have left."""
+        """How many grains the places of a tree have left."""
         return self._charges.rest(tally, self._payer.epsilon)
 
     def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Candidates:
@@ -157,13 +159,13 @@ class Meter:
             return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
 
     def lots(self, count: int) -> Integers:
-        """Draw large uniform numbers, for what is decided by lot. They have nothing to do with the data."""
+        """Draw large uniform numbers, for what is decided by lot. They do not depend on the data."""
         with self._alone():
             return self._mechanisms.lots(count)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Refuse a round while another is under entry, in another thread or inside it.
+        """Refuse a round while another is under way, in another thread or inside it.
 
         Both would be priced by what was paid before either, and draw from one stream.
         """
@@ -175,7 +177,7 @@ class Meter:
             self._busy.release()
 
     def _price(self, tally: Tally, places: Integers, spend: Spend, label: str) -> Price:
-        """Work out what the places asked will pay: on a tree whole grains for each, else one amount for everyone.
+        """What the places asked will pay: on a tree whole grains each, on a grid one amount for everyone.
 
         With a denominator up to 2^31 in a spend and 2^17 units in a score's sensitivity, a rate's denominator stays
         below 2^49, and what the samplers multiply it with (below 2^13, beyond any run of luck) keeps to 62 bits.
@@ -206,7 +208,7 @@ class Meter:
         )
 
     def _pay(self, price: Price, debit: Debit) -> None:
-        """Write by how much a round raises the most that any record has paid, unless that is more than there is."""
+        """Debit by how much a round raises the most that any record has paid; refuse more than there is."""
         if price.charges.most > self._payer.epsilon:
             raise self._unpayable(debit.label)
         raised = replace(debit, epsilon=price.charges.most - self._charges.most)
@@ -217,7 +219,7 @@ class Meter:
             self._watch(raised)
 
     def _noisy(self, cells: Cells, price: Price) -> Noisy:
-        """Read what was paid for, with noise."""
+        """The counts that were paid for, with noise."""
         rates, rate_of = price.rates
         noisy = read_only(self._mechanisms.add_noise(cells.read(self._look(cells.tally)), rates, rate_of))
         if cells.question.places == len(noisy):
@@ -225,19 +227,19 @@ class Meter:
         return Noisy.even(noisy.reshape(-1, 1), *rates)
 
     def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Candidates:
-        """Choose what was paid for, by true scores."""
+        """The candidates that were paid for, chosen by true scores."""
         scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
         return choices.chosen(self._mechanisms.choose(selection, scored, rate))
 
     def _look(self, tally: Tally) -> Counts:
-        """Let the engine count, unless the last thing it counted is this: many rounds on one tally cost one pass."""
+        """The engine's counts, kept until another tally is asked: many rounds on one tally cost one pass."""
         if self._last is None or self._last[0] is not tally:
             self._last = (tally, self._engine.tally(tally))
         return self._last[1]
 
 
 def _unanswered(error: BaseException) -> CountError:
-    """Say that a round failed, in words that are the same whatever was seen."""
+    """The error for a round that failed, in words that are the same whatever was seen."""
     if isinstance(error, MemoryError):
         return CountError("the table must fit in memory", "Use a machine with more of it.")
     return CountError(
