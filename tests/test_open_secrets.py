@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from forging import reseal
 from open_tables import SMALL, Rows, drafted, exact
 from sfumato import TDS, Account, Confidence, DiffGen, Mondrian, Release, Schema
 from sfumato.errors import MethodError, PrivacyError, ReleaseError
@@ -26,7 +27,7 @@ from sfumato.release.promises import ConfidenceCap, KAnonymity
 from test_account import SCHEMA as PEOPLE
 from test_account import TABLE
 from test_confidence_releases import publish as capped
-from test_open_releases import forge, published
+from test_open_releases import published
 
 SCHEMA = Schema.loads("""
 name: patients
@@ -158,7 +159,7 @@ def test_a_promise_about_something_else_is_not_believed(tmp_path: Path, change: 
     promise = KAnonymity(plain["k"], tuple(plain["quasi"]), plain["sensitive"], plain.get("diversity", 1))
     words = {"guarantee": promise.guarantee, "adversary": promise.adversary}
     plain = {name: one for name, one in plain.items() if one is not None}
-    forge(tmp_path / "release", promise=plain, **words)
+    reseal(tmp_path / "release", promise=plain, **words)
     with pytest.raises(ReleaseError):
         Release.load(tmp_path / "release")
 
@@ -169,14 +170,14 @@ def test_a_cap_on_something_else_is_not_believed(tmp_path: Path, change: dict[st
     assert isinstance(promise, ConfidenceCap)
     told = {"quasi": promise.quasi, "sensitive": promise.sensitive} | change
     other = ConfidenceCap(**told, sampling=promise.sampling, knowledge=promise.knowledge)
-    forge(tmp_path / "release", promise=other.plain(), guarantee=other.guarantee, adversary=other.adversary)
+    reseal(tmp_path / "release", promise=other.plain(), guarantee=other.guarantee, adversary=other.adversary)
     with pytest.raises(ReleaseError, match="must be about its own attributes"):
         Release.load(tmp_path / "release")
 
 
 def test_a_manifest_without_looks_is_none(tmp_path: Path) -> None:
     published(Mondrian(k=5), tmp_path)
-    forge(tmp_path / "release", ledger=[])
+    reseal(tmp_path / "release", ledger=[])
     with pytest.raises(ReleaseError, match="must be a Sfumato manifest"):
         Release.load(tmp_path / "release")
 

@@ -33,7 +33,7 @@ from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import can_be_summed, read_fraction, read_json
 from sfumato.models.regions import DECIMALS
 from sfumato.privacy.ledger import Ledger, Publication
-from sfumato.privacy.measurements import most_paid
+from sfumato.privacy.measurements import each_is_paid, most_paid
 from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, SCHEMA_FILE, read_batches, read_table, read_text
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.release.records import count_names
@@ -323,6 +323,8 @@ def _kept(place: Path, release: Release) -> str:
             f"what the counts cost by their noise ({paid}) must be at most the claimed epsilon, {manifest.epsilon}",
             AGAIN,
         )
+    if not each_is_paid(release.draft, manifest.debits):
+        raise ReleaseError("every measurement must have a line of its own name that pays for its noise", AGAIN)
     return f"by their noise, its counts cost {float(paid):.4g} at most of its epsilon {manifest.epsilon}{seeded}"
 
 
