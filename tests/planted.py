@@ -192,7 +192,7 @@ HONEST = Bug(lambda _: None, Laplace(), NOBODY, replay=False, audit=False)
 
 
 def check_by_replay(bug: Bug) -> None:
-    """Record one table of the pair and replay the other, both candidates, with several seeds."""
+    """Record one table of the pair and replay the other, in both directions, with several seeds."""
     tables = [engine_of(bug.pair.table(complete=complete)) for complete in (True, False)]
     for seed in range(6):
         for one, other in (tables, reversed(tables)):
