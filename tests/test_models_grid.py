@@ -124,7 +124,7 @@ def test_levels_of_a_margin_that_do_not_fit_are_refused_before_anything_is_asked
     draft = release_of(BOXES, None, np.array([30, 60]), {0: np.arange(6)}).draft
     margin, counts = draft.measurements
     twice = (margin, replace(margin, label="again"), counts)
-    with pytest.raises(ValueError, match="levels must become finer"):
+    with pytest.raises(ReleaseError, match="margins must become finer"):
         model_of(BOXES, replace(draft, measurements=twice))
     uneven = Noisy(margin.counts, (Fraction(1), Fraction(2)), np.arange(6) % 2)
     with pytest.raises(ReleaseError, match="must be used"):
