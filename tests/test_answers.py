@@ -262,7 +262,7 @@ def wide_tree(leaves: int) -> Tree:
 
 
 @pytest.mark.parametrize("kind", ["grid", "tree"])
-def test_a_hundred_thousand_conditions(kind: str) -> None:
+def test_tens_of_thousands_of_conditions(kind: str) -> None:
     partition = (
         wide_tree(256) if kind == "tree" else Grid((tuple(range(0, 101, 10)), tuple(range(0, 101, 20)), (0, 5, 10)))
     )
@@ -270,10 +270,10 @@ def test_a_hundred_thousand_conditions(kind: str) -> None:
     counts = Noisy.even(rng.integers(-3, 90, (partition.regions, 2)), Fraction(1, 2))
     release = Release(WIDE, drafted(partition, counts), manifest_of(WIDE, counts.counts.size))
     above, near = ([(np.arange(100) >= lo) & (np.arange(100) < lo + width) for lo in range(90)] for width in (100, 10))
-    starts = rng.integers(0, 90, (100_000, 2)).tolist()
+    starts = rng.integers(0, 90, (40_000, 2)).tolist()
     conditions = [{"a": above[one].astype(float), "b": near[other].astype(float)} for one, other in starts]
     answers = release.count_many(conditions)
-    assert len(answers) == 100_000
-    for number in range(0, 100_000, 9_999):
+    assert len(answers) == 40_000
+    for number in range(0, 40_000, 3_999):
         alone = release.count(conditions[number])
         assert (alone.value, alone.stddev) == pytest.approx((answers.values[number], answers.stddevs[number]))

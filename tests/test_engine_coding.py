@@ -288,7 +288,7 @@ UNHELD = {"nanosecond", "far second", "half", "while", "elsewhere"}
 @pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind not in UNHELD])
 @pytest.mark.parametrize("more", [{}, MISSING], ids=["plain", "missing"])
 def test_what_duckdb_reads_itself_is_coded_as_in_memory(kind: str, more: dict[str, Any]) -> None:
-    @settings(max_examples=3, database=None)
+    @settings(max_examples=2, database=None)
     @given(COLUMNS[kind])
     def check(column: Any) -> None:
         table, schema = table_of(column, FACTS, more)

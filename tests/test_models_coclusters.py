@@ -308,6 +308,7 @@ def test_a_million_cells_take_seconds() -> None:
     assert time.perf_counter() - began < 10
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(-(10**7), 10**7), st.floats(0, 1e7)), min_size=1, max_size=30),
     st.fractions(Fraction(1, 10**6), 1000, max_denominator=10**6).filter(bool),

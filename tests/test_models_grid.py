@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from handmade import BOXES, RANGES, box_releases, drafted, leaf_weights, manifest_of, release_of, weight_by_hand
 from sfumato import Release
+from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
+from sfumato.models import model_of
 from sfumato.models.model import Z95, Estimate
 from sfumato.privacy.measurements import Noisy
 from sfumato.privacy.noise import SeededStream, discrete_laplace
@@ -115,3 +118,14 @@ def test_deviations_are_those_of_many_releases(condition: str) -> None:
     assert answers.std() == pytest.approx(claimed, rel=0.12)
     assert answers.mean() == pytest.approx(exact, abs=5 * claimed / math.sqrt(1500))
     assert 0.92 < (np.abs(answers - exact) <= Z95 * claimed).mean() < 0.975
+
+
+def test_levels_of_a_margin_that_do_not_fit_are_refused_before_anything_is_asked() -> None:
+    draft = release_of(BOXES, None, np.array([30, 60]), {0: np.arange(6)}).draft
+    margin, counts = draft.measurements
+    twice = (margin, replace(margin, label="again"), counts)
+    with pytest.raises(ReleaseError, match="margins must become finer"):
+        model_of(BOXES, replace(draft, measurements=twice))
+    uneven = Noisy(margin.counts, (Fraction(1), Fraction(2)), np.arange(6) % 2)
+    with pytest.raises(ReleaseError, match="must be used"):
+        model_of(BOXES, replace(draft, measurements=(replace(margin, noisy=uneven), counts)))
