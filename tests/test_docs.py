@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
+from documents import methods_table, reference, with_methods
 from handmade import release_of
 from sfumato import METHODS, WITHOUT_EPSILON, Schema, datasets
-from sfumato.cli.main import methods_table, reference, with_methods
 
 ROOT = Path(__file__).parents[1]
 

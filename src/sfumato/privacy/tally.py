@@ -53,7 +53,7 @@ class Tally:
         if self.nodes is not None:
             object.__setattr__(self, "nodes", frozen(self.nodes))
             if not (isinstance(self.partition, Tree) and self._are_ends(self.nodes, self.partition)):
-                raise PrivacyError("places must be different leaves of a tree", BLAME)
+                raise PrivacyError("places must be different ends of a tree", BLAME)
 
     @staticmethod
     def _are_ends(nodes: Integers, tree: Tree) -> bool:
