@@ -73,6 +73,18 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
         assert (path.parent / target).exists(), target
 
 
+OTHERS = {"people.parquet", "results.parquet"}
+"""A table in an example, and what a comparison writes."""
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if path.name != "CHANGELOG.md"], ids=lambda path: path.name
+)
+def test_files_of_a_release_that_documents_name_are_there(path: Path) -> None:
+    named = set(re.findall(r"`(\w+\.(?:parquet|json))`", path.read_text()))
+    assert named <= {*FILES, "manifest.json", *OTHERS}
+
+
 def test_members_that_the_source_points_to_exist() -> None:
     sources = [path.read_text() for path in sorted((ROOT / "src").rglob("*.py"))]
     members = {
