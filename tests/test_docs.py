@@ -13,6 +13,7 @@ import yaml
 from handmade import release_of
 from sfumato import METHODS, WITHOUT_EPSILON, Schema, datasets
 from sfumato.cli.main import methods_table, reference, with_methods
+from sfumato.release.folder import FILES
 
 ROOT = Path(__file__).parents[1]
 
