@@ -13,6 +13,7 @@ import yaml
 from documents import methods_table, reference, with_methods
 from handmade import release_of
 from sfumato import METHODS, WITHOUT_EPSILON, Schema, datasets
+from sfumato.release.folder import FILES
 
 ROOT = Path(__file__).parents[1]
 
@@ -71,6 +72,18 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+OTHERS = {"people.parquet", "results.parquet"}
+"""A table in an example, and what a comparison writes."""
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if path.name != "CHANGELOG.md"], ids=lambda path: path.name
+)
+def test_files_of_a_release_that_documents_name_are_there(path: Path) -> None:
+    named = set(re.findall(r"`(\w+\.(?:parquet|json))`", path.read_text()))
+    assert named <= {*FILES, "manifest.json", *OTHERS}
 
 
 def test_members_that_the_source_points_to_exist() -> None:
