@@ -95,7 +95,3 @@ class Lazily(OneSentence):
 def main(context: click.Context, debug: bool) -> None:
     """Publish a table about people so that analysts can use it and nobody can find a person in it."""
     context.obj = debug
-
-
-if __name__ == "__main__":
-    main()
