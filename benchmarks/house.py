@@ -61,7 +61,7 @@ def main() -> None:
                 zorder=3,
             )
             axes.add_patch(box)
-            axes.text(x, level + 0.05, room, ha="center", va="center", fontsize=10, zorder=4)
+            axes.text(x, level + 0.05, room, ha="center", va="center", fontsize=10 if len(room) < 12 else 8.5, zorder=4)
             told = f"{len(modules)} · {lines:,}"
             axes.text(x, level - 0.09, told, ha="center", va="center", fontsize=7, color="#555555", zorder=4)
     for (one, other), times in imported().items():

@@ -14,7 +14,7 @@ import numpy as np
 from replay import Call
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN, Debit
-from sfumato.privacy.charges import Charges
+from sfumato.privacy.meter import Charges
 from sfumato.privacy.scores import SCORES
 from sfumato.privacy.tally import Tally
 

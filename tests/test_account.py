@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -29,6 +30,7 @@ from sfumato.errors import (
     SfumatoError,
     TableError,
 )
+from sfumato.geometry.grid import Grid
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.measurements import Draft, Measurement
 
@@ -215,7 +217,17 @@ TAMPERED: dict[str, Callable[[Draft], tuple[Measurement, ...]]] = {
     "less noise than there is": lambda draft: a_copy(draft, rates=(Fraction(100),)),
     "no noise": lambda draft: a_copy(draft, rates=()),
     "one more": lambda draft: (*draft.measurements, replace(a_copy(draft)[-1], label="more")),
+    "another round's name": lambda draft: (replace(draft.measurements[0], label="counts"),),
+    "another question": lambda draft: (another_question(draft.measurements[0]), *draft.measurements[1:]),
 }
+
+
+def another_question(one: Measurement) -> Measurement:
+    """Turn the question about a margin into one about other ranges of it, as many."""
+    (at,), leaves = one.question.attributes, one.question.regions.shape
+    cuts = range(one.question.places)
+    shifted = Grid.marginal((*leaves[:at], leaves[at] + 1, *leaves[at + 1 :]), {at: (*cuts, leaves[at] + 1)})
+    return replace(one, question=replace(one.question, regions=shifted))
 
 
 @pytest.mark.parametrize("case", TAMPERED)
@@ -233,6 +245,17 @@ def test_counts_that_the_meter_has_not_given_are_not_sealed(
         account.publish(TABLE, METHOD, 1, out=tmp_path / "release")
     (publication,) = account.statement().publications
     assert (publication.outcome, publication.paid) == ("failed", 1)
+    assert rubbish(tmp_path) == []
+
+
+@pytest.mark.parametrize("change", [{"notes": ("exactly 5",)}, {"steps": (3.5,)}], ids=str)
+def test_steps_are_words_and_notes_are_not_sealed(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    really = DiffGen.publish
+    monkeypatch.setattr(DiffGen, "publish", lambda *given: replace(really(*given), **change))
+    with pytest.raises(PrivacyError, match="steps in words, and no notes"):
+        account.publish(TABLE, METHOD, 1, out=tmp_path / "release")
     assert rubbish(tmp_path) == []
 
 

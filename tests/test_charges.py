@@ -15,9 +15,8 @@ from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN
-from sfumato.privacy.charges import Charges
 from sfumato.privacy.choices import Choices
-from sfumato.privacy.meter import Meter
+from sfumato.privacy.meter import Charges, Meter
 from sfumato.privacy.scores import Max
 from sfumato.privacy.tally import Cells, Domain, Tally
 
@@ -123,20 +122,36 @@ def test_a_choice_charges_only_where_it_chooses_at_its_own_price() -> None:
 def test_on_a_tree_every_group_has_a_leaf_of_its_own() -> None:
     meter, purse, _ = metered()
     twice = Choices.of(tally(HALVES), [Candidates.splits(0, 1, 0, 3), Candidates.splits(0, 1, 3, 6)])
-    with pytest.raises(PrivacyError, match="a leaf of its own"):
+    with pytest.raises(PrivacyError, match="an end of its own"):
         meter.select(twice, Max(), Fraction(1, 2), "choice", "permute-and-flip")
     assert purse.debits == []
 
 
 def test_on_a_grid_all_pay_alike() -> None:
     meter, _, _ = metered()
-    with pytest.raises(PrivacyError, match="only the leaves of a tree"):
+    with pytest.raises(PrivacyError, match="only the ends of a tree"):
         meter.measure(Cells(Tally(Grid.whole((4, 6)), 2)), np.array([5]), "counts")
+
+
+@pytest.mark.parametrize("spend", [[1.9], [True], ["5"]], ids=str)
+def test_grains_are_whole(spend: list) -> None:
+    meter, purse, _ = metered()
+    with pytest.raises(PrivacyError, match="whole grains"):
+        meter.measure(Cells(tally(ROOT)), np.array(spend), "counts")
+    assert purse.debits == []
+
+
+@pytest.mark.parametrize("label", ["", 5, None, ("a",)], ids=str)
+def test_a_round_has_a_name(label: object) -> None:
+    meter, purse, _ = metered()
+    with pytest.raises(PrivacyError, match="must have a name"):
+        meter.measure(Cells(tally(ROOT)), Fraction(1, 2), label)
+    assert purse.debits == []
 
 
 @pytest.mark.parametrize("nodes", [[0], [1, 1], [2, 1], [7], [[1, 2]], [[1, 2], [1, 2]]])
 def test_places_must_be_different_leaves(nodes: list) -> None:
-    with pytest.raises(PrivacyError, match="different leaves"):
+    with pytest.raises(PrivacyError, match="different ends"):
         tally(HALVES, *nodes)
 
 

@@ -18,7 +18,8 @@ from sfumato import Account, Confidence, Mondrian, Release, Schema
 from sfumato.errors import MethodError, PrivacyError, QueryError, ReleaseError
 from sfumato.geometry.regions import Boxes
 from sfumato.privacy.tally import Tally
-from sfumato.release.promises import ConfidenceCap, KAnonymity
+from sfumato.release import promises
+from sfumato.release.promises import ConfidenceCap, KAnonymity, Knowledge, Rule
 from sfumato.release.risk import claims_about, group_risk, nearest_claim
 from sfumato.without_epsilon.confidence import Climb
 from test_open_releases import published as anonymous
@@ -257,6 +258,20 @@ def test_the_nearest_claim_is_within_its_cap(tmp_path: Path) -> None:
 def test_records_that_are_none_are_refused(tmp_path: Path, record: str, told: str) -> None:
     with pytest.raises(QueryError, match=told):
         claims_about(publish(tmp_path), record)
+
+
+def test_more_rules_than_anyone_could_check_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    chances = {"marginals": (np.full(4, 0.25),), "sensitive": np.array([0.5, 0.5])}
+    apart = tuple(Rule({0: ((leaf, leaf + 1),)}, {0: 0.5}) for leaf in range(4))
+    known = Knowledge(**chances, rules=apart)
+    together = known.probability(np.array([[[0, 4]], [[1, 2]], [[2, 4]]]), np.array([0, 1, 0]))
+    monkeypatch.setattr(promises, "MOST_AT_ONCE", 5)
+    assert known.probability(np.array([[[0, 4]], [[1, 2]], [[2, 4]]]), np.array([0, 1, 0])) == pytest.approx(together)
+    for name, most in (("MOST_RULES", 3), ("MOST_RULED", 15)):
+        monkeypatch.setattr(promises, name, most)
+        with pytest.raises(MethodError, match="there must be at most"):
+            Knowledge(**chances, rules=apart)
+        monkeypatch.undo()
 
 
 def test_other_releases_cap_nothing(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import test_exact_counts
 import test_hostile_neighbours
 import test_paths
 import test_replay
+import test_report
+import test_verify
 from contracts import Registry, cases, examples, first_examples, first_of_each, held_by, laws_of, left_out, short
 from sfumato import METHODS, WITHOUT_EPSILON, DiffGen, Laplace, Mondrian
 
@@ -22,6 +24,8 @@ LAWS: dict[ModuleType, tuple[Registry, ...]] = {
     test_engine_releases: (METHODS,),
     test_audit: (METHODS,),
     test_exact_counts: (METHODS, WITHOUT_EPSILON),
+    test_verify: (METHODS, WITHOUT_EPSILON),
+    test_report: (METHODS, WITHOUT_EPSILON),
 }
 """Modules of laws, and whom they are about."""
 EVERY_MODULE = pytest.mark.parametrize("module", LAWS, ids=lambda module: module.__name__)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from documents import methods_table, reference, with_methods
 from handmade import release_of
-from sfumato import METHODS, WITHOUT_EPSILON, Schema, datasets
-from sfumato.cli.main import methods_table, reference, with_methods
+from sfumato import METHODS, WITHOUT_EPSILON, Account, Schema, datasets, verify
+from sfumato.errors import MethodError
+from sfumato.release.folder import FILES
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,6 +33,21 @@ def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "± " in capsys.readouterr().out
     assert len(names["people"]) == 1000
     assert (tmp_path / "release" / "records.parquet").exists()
+
+
+def test_the_method_of_the_contributors_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = blocks("CONTRIBUTING.md", "python")
+    copied = (ROOT / "src" / "sfumato" / "methods" / "laplace.py").read_text()
+    imports = copied[copied.index("from __future__") : copied.index("FEWER =")]
+    (tmp_path / "coarse_method.py").write_text(f"{imports}from sfumato.errors import MethodError\n{example}")
+    monkeypatch.syspath_prepend(tmp_path)
+    method = import_module("coarse_method").Coarse
+    adult = datasets.adult()
+    account = Account(tmp_path / "adult.ledger", adult.schema)
+    assert account.publish(adult.table, method(), 1, out=tmp_path / "release").groups > 10_000
+    assert verify(tmp_path / "release", tmp_path / "adult.ledger").verified
+    with pytest.raises(MethodError, match="cells must be at most 5"):
+        account.publish(adult.table, method(max_cells=5), 1)
 
 
 def test_the_schema_example_is_a_schema() -> None:
@@ -71,6 +89,18 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+OTHERS = {"people.parquet", "results.parquet"}
+"""A table in an example, and what a comparison writes."""
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if path.name != "CHANGELOG.md"], ids=lambda path: path.name
+)
+def test_files_of_a_release_that_documents_name_are_there(path: Path) -> None:
+    named = set(re.findall(r"`(\w+\.(?:parquet|json))`", path.read_text()))
+    assert named <= {*FILES, "manifest.json", *OTHERS}
 
 
 def test_members_that_the_source_points_to_exist() -> None:

@@ -427,9 +427,7 @@ SCHEMAS: dict[str, Callable[[Any], object]] = {
     "a float for a number": lambda plain: plain["attributes"]["a"].update(upper=5.0),
     "a number for a truth": lambda plain: plain.update(confirmed=0),
     "another order": lambda plain: plain.update(attributes=dict(reversed(plain["attributes"].items()))),
-    "another order of values": lambda plain: plain["attributes"]["b"].update(
-        taxonomy={"q": ["z", "w"], "p": ["x", "y"]}
-    ),
+    "another order of values": lambda plain: plain["attributes"]["b"]["taxonomy"].reverse(),
     "another name": lambda plain: plain.update(name="others"),
     "no attributes": lambda plain: plain.update(attributes={}),
     "no class": lambda plain: plain["attributes"].pop("class"),
@@ -447,6 +445,16 @@ def test_a_schema_that_is_not_the_manifests_is_refused(saved_kind: Path) -> None
             Release.load(saved_kind)
     forge_text(saved_kind, "schema.json", json.dumps(json.loads(text), indent=3))
     Release.load(saved_kind)
+
+
+def test_attributes_that_change_places_are_refused(tmp_path: Path) -> None:
+    """Files speak of attributes by number, so another order is another schema, if they are as long as each other."""
+    schema = Schema.parse({"attributes": {name: {"kind": "numeric", "lower": 0, "upper": 3} for name in "ab"}})
+    release_of(schema, ((0, 2, 4), (0, 4))).save(tmp_path / "release")
+    plain = json.loads((tmp_path / "release" / "schema.json").read_text())
+    plain["attributes"] = dict(reversed(plain["attributes"].items()))
+    forge_text(tmp_path / "release", "schema.json", json.dumps(plain))
+    refused(tmp_path / "release", "schema must fit its manifest")
 
 
 def read_as_it_stands(folder: Path) -> bool:
@@ -687,6 +695,13 @@ def twice(folder: Path, number: int, label: str | None = "again") -> None:
 def test_a_margin_that_is_there_twice_is_refused(saved_kind: Path) -> None:
     twice(saved_kind, 0)
     refused(saved_kind, "margins must become finer")
+
+
+@EVERY_KIND
+def test_a_measurement_without_counts_is_refused(saved_kind: Path) -> None:
+    last = structure_of(saved_kind)["measurements"][-1]
+    forge_structure(saved_kind, lambda plain: plain["measurements"].append(last | {"label": "empty"}))
+    refused(saved_kind, "must be those of its measurements")
 
 
 @pytest.mark.parametrize("kind", EXACT)

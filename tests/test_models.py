@@ -7,13 +7,14 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handmade import BOXES, reloaded
+from handmade import BOXES, release_of, reloaded
 from kinds import EVERY_KIND, RANDOM, SMALL
-from sfumato import Release
+from sfumato import DPCocGen, Release, Schema, seeded_release
 from sfumato.errors import ReleaseError
 from sfumato.models import MODELS, model_of, model_type
 from sfumato.models.model import Answers, Description, Query
@@ -255,3 +256,32 @@ def test_a_model_is_made_from_what_was_measured_alone(kind: str) -> None:
 def test_a_model_that_there_is_not_is_refused() -> None:
     with pytest.raises(ReleaseError, match="must be one of grid, coclusters, tree"):
         model_type("wish")
+
+
+def test_a_grid_of_more_attributes_than_arrays_have_axes_answers() -> None:
+    names = [f"a{number}" for number in range(70)]
+    schema = Schema.parse({"attributes": {name: {"kind": "categorical", "taxonomy": ["x", "y"]} for name in names}})
+    cuts = tuple((0, 1, 2) if at in (3, 69) else (0, 2) for at in range(70))
+    release = release_of(schema, cuts, np.array([5, 1, 2, 8]))
+    assert release.model.marginal([3, 69], by_class=False)[..., 0].tolist() == [[5, 1], [2, 8]]
+    assert release.model.marginal([0, 69], by_class=False)[..., 0].tolist() == [[3.5, 4.5], [3.5, 4.5]]
+    assert [ribbon.attribute for ribbon in release.describe().ribbons] == ["a3", "a69"]
+    assert [share for _, share in release.describe().ribbons[0].parts] == [6 / 16, 10 / 16]
+
+
+def test_a_histogram_of_a_single_attribute_is_no_margin_of_co_clusters() -> None:
+    schema = Schema.parse(
+        {
+            "confirmed": True,
+            "attributes": {
+                "a": {"kind": "numeric", "lower": 0, "upper": 9},
+                "b": {"kind": "categorical", "taxonomy": ["x"]},
+            },
+        }
+    )
+    table = pd.DataFrame({"a": np.arange(500) % 10, "b": "x"})
+    release = seeded_release(table, schema, DPCocGen(), "1", 1)
+    assert release.draft.measurements[0].label == "histogram"
+    assert release.model.margins[0].levels[-1].counts.size == 10
+    assert abs(release.count().value - 500) < 60
+    assert len(release.sample(7, seed=1)) == 7

@@ -24,9 +24,8 @@ from sfumato.models import model_type
 from sfumato.models.tree import TreeModel
 from sfumato.privacy import choices as scoring
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.charges import Charges
 from sfumato.privacy.measurements import Draft
-from sfumato.privacy.meter import Meter
+from sfumato.privacy.meter import Charges, Meter
 from sfumato.privacy.tally import Tally
 from test_replay import SCHEMA, engine
 from test_replay import rows as records

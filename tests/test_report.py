@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -14,9 +15,12 @@ import pandas as pd
 import pytest
 
 from command_line import HEADER, SCHEMA, done, done_json, people, publish, refused, write
+from contracts import ONE_OF_EVERY_KIND
+from contracts import publish as published
 from handmade import BOXES, drafted, handmade_tree, manifest_of, release_of, release_over
 from pages import Page, problems_of
 from sfumato import Account, DiffGen, Release, Schema
+from sfumato.methods.method import Parameters
 from sfumato.models.margins import Margin
 from sfumato.models.model import Z95
 from sfumato.pictures.inline import picture
@@ -28,6 +32,8 @@ from sfumato.report.distributions import strongest_pairs
 from sfumato.report.html import Html, tag
 from sfumato.report.promise import FILES, snippets
 from sfumato.schema.conditions import read_condition
+from test_account import SCHEMA as FEW_SCHEMA
+from test_account import TABLE as FEW
 from test_cli_confidence import GIVEN, STATISTICS
 
 DP = ["publish", "people.csv", "--epsilon", "1", "--out", "out"]
@@ -56,16 +62,16 @@ def page_of(*arguments: object) -> str:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_has_its_page(method: str) -> None:
+@pytest.mark.parametrize("shown", METHODS)
+def test_what_stands_on_a_page(shown: str) -> None:
     Path("people.schema.yaml").write_text(SCHEMA.replace("budget: 4\n", ""))
     Path("public.csv").write_text(STATISTICS)
-    done(*METHODS[method])
+    done(*METHODS[shown])
     source = page_of("out")
     assert problems_of(source) == []
     page, release = Page(source), Release.load("out")
     for expected in (
-        *(method, release.manifest.digest, release.manifest.publication, SHAPES[method], "The promise", "The ledger"),
+        *(shown, release.manifest.digest, release.manifest.publication, SHAPES[shown], "The promise", "The ledger"),
         *(
             "What it holds",
             "What to expect of queries",
@@ -90,6 +96,16 @@ def test_every_method_has_its_page(method: str) -> None:
     assert "CANARY" not in source
     assert page.tags.count("svg") > 4
     assert {name for name, _ in page.attributes} >= {"role", "aria-label"}
+
+
+@ONE_OF_EVERY_KIND
+def test_every_method_has_its_page(method: Parameters, tmp_path: Path) -> None:
+    people = Schema.loads(FEW_SCHEMA.replace("budget: 2\n", ""))
+    out = tmp_path / "release"
+    release = published(Account(tmp_path / "people.ledger", people), pd.concat([FEW] * 50), method, out)
+    source = report(release, "release")
+    assert problems_of(source) == []
+    assert {method.name, release.manifest.publication} <= set(re.findall(r"[\w-]+", Page(source).text))
 
 
 def test_every_file_of_a_release_is_told_and_no_other() -> None:
@@ -212,10 +228,10 @@ def test_small_releases_have_pages(attributes: str) -> None:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("method", ["diffgen", "cdiffgen", "diffmulti", "dpcocgen"])
-def test_a_release_of_nobody_has_a_page(method: str) -> None:
+@pytest.mark.parametrize("shown", ["diffgen", "cdiffgen", "diffmulti", "dpcocgen"])
+def test_a_release_of_nobody_has_a_page(shown: str) -> None:
     Path("people.csv").write_text(HEADER)
-    done(*METHODS[method])
+    done(*METHODS[shown])
     assert problems_of(page_of("out")) == []
 
 

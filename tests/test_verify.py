@@ -232,6 +232,7 @@ def with_name(table: pa.Table, name: str) -> pa.Table:
 
 RECORDS: dict[str, Callable[[pa.Table], pa.Table]] = {
     "a count": lambda table: with_count(table, 5),
+    "a person more": lambda table: with_count(table, 1),
     "two counts that wrap": lambda table: with_count(with_count(table, -(2**63)), -(2**63), row=0),
     "what was measured": lambda table: with_noisy_count(table, 1),
     "a name": lambda table: with_name(table, "nobody"),

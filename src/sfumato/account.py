@@ -23,7 +23,7 @@ from sfumato.engines.counting import Counting, columns_of
 from sfumato.engines.memory import MemoryEngine, MemoryListing
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.methods.method import Method
-from sfumato.models import model_of, model_type
+from sfumato.models import model_type
 from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation, Statement
@@ -64,6 +64,7 @@ class Account:
         refuse_unconfirmed(schema)
         self.schema = schema
         self._ledger = Ledger(ledger, schema.name, schema.budget)
+        self._planned: tuple[tuple[Method, Fraction], Schedule] | None = None
 
     def statement(self) -> Statement:
         """List every debit ever made on this table, and what is left."""
@@ -73,8 +74,11 @@ class Account:
         """Say what a publication would cost, line by line, touching no data."""
         if not isinstance(method, Method):
             raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
-        model_type(method.model)
-        return method.plan(self.schema, epsilon_of(epsilon))
+        asked = (method, epsilon_of(epsilon))
+        if self._planned is None or self._planned[0] != asked:
+            model_type(method.model)
+            self._planned = (asked, method.plan(self.schema, asked[1]))
+        return self._planned[1]
 
     def publish(
         self,
@@ -83,7 +87,6 @@ class Account:
         epsilon: Epsilon | None = None,
         *,
         out: str | Path | None = None,
-        plan: Schedule | None = None,
         despite_budget: bool = False,
         unsafe_seed: int | None = None,
         watch: Watch | None = None,
@@ -95,8 +98,7 @@ class Account:
         """Publish a table (a path, a frame or a query) by a method at a price; with `out`, write the release, too.
 
         A method without epsilon takes no price: the ledger is told first, and the table's total is infinite from then
-        on; where there is a lifetime budget, `despite_budget` must say that this is meant. `plan` is what
-        `Account.plan` has returned, if it was asked before.
+        on; where there is a lifetime budget, `despite_budget` must say that this is meant.
 
         `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
         manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted in memory
@@ -117,12 +119,7 @@ class Account:
         if despite_budget:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
         price = epsilon_of(epsilon)
-        schedule = self.plan(method, price) if plan is None else plan
-        if schedule.total > price:
-            raise BudgetError(
-                f"the plan must cost no more than epsilon = {price}, and costs {schedule.total}",
-                "Plan with the same epsilon as you publish.",
-            )
+        schedule = self.plan(method, price)
         return self._publish_privately(table, method, price, schedule, counting, out, unsafe_seed, report)
 
     def _publish_privately(
@@ -245,17 +242,20 @@ def certificate(
 def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Release:
     """Seal a draft as a release with an epsilon.
 
-    Refuse counts that the meter has not given, whatever they look like, and counts that say that they cost more than
-    was paid: neither can happen but by a mistake of the method, or of the meter.
+    Refuse counts that the meter has not given, or not for this question, whatever they look like; counts that say that
+    they cost more than was paid; and notes, which are exact. Only a mistake of the method, or of the meter, does that.
     """
-    given = [id(one.noisy) for one in meter.measured]
-    if not draft.measurements or any(id(one.noisy) not in given for one in draft.measurements):
+    given = {id(one.noisy): one for one in meter.measured}
+    pairs = [(one, given.get(id(one.noisy))) for one in draft.measurements]
+    if not pairs or not all(was and was.label == one.label and one.answers(was.question) for one, was in pairs):
         raise PrivacyError("what is published with an epsilon must be what the meter has measured", MISTAKE)
+    if draft.notes or any(type(step) is not str for step in draft.steps):
+        raise PrivacyError("what is published with an epsilon must have steps in words, and no notes", MISTAKE)
     manifest = replace(blank, debits=meter.debits)
     if most_paid(draft) > manifest.epsilon or not each_is_paid(draft, meter.debits):
         raise PrivacyError("the noise of what is published must be worth no more than was paid", MISTAKE)
     release = Release(schema, draft, manifest)
-    model_of(schema, draft)
+    _ = release.model  # which refuses what it cannot read
     return release
 
 

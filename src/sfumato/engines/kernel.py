@@ -162,7 +162,7 @@ class GridRows:
 
 @dataclass(frozen=True, eq=False)
 class TreeRows:
-    """The rows that stand on some leaves of a tree."""
+    """The rows that stand on some ends of a tree."""
 
     nodes: NDArray[np.int32]
     """the leaf on which each row stands"""

@@ -250,7 +250,7 @@ class Standing(Protocol):
 
 
 class StreamedRows:
-    """Rows that can be scanned, again and again, and counted on the leaves of a tree."""
+    """Rows that can be scanned, again and again, and counted on the ends of a tree."""
 
     def __init__(self, scan: Callable[[], Generator[Batch, None, None]], standing: Standing) -> None:
         """Take a way to scan all rows, and a place for their nodes."""

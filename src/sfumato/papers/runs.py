@@ -39,7 +39,7 @@ from sfumato import (
     seeded_release,
 )
 from sfumato.arrays import CodedRows, Integers
-from sfumato.datasets.growing import write_grown
+from sfumato.datasets import write_grown
 from sfumato.evaluate.clusters import generalized_points, labels, match_point, points_of
 from sfumato.evaluate.fidelity import certainty_penalty, discernibility
 from sfumato.evaluate.learning import accuracy, cross_validated, held_out, majority_accuracy, teach

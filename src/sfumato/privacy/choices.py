@@ -77,7 +77,7 @@ class Choices:
     def places(self) -> Integers:
         """The place of each group; on a tree, where places pay different amounts, each group must have its own."""
         if isinstance(self.tally.partition, Tree) and not self._apart:
-            raise PrivacyError("every group must have a leaf of its own", BLAME)
+            raise PrivacyError("every group must have an end of its own", BLAME)
         return self.candidates.places[self.group_starts[:-1]]
 
     @cached_property

@@ -154,6 +154,13 @@ class Measurement:
         """The noisy counts: places x classes."""
         return self.noisy.counts
 
+    def answers(self, question: Question) -> bool:
+        """Whether these are the counts of a question. Nodes of a tree keep their numbers when it grows."""
+        own = self.question
+        if own.classes != question.classes or own.nodes is None or question.nodes is None:
+            return own.shape == question.shape and own.regions == question.regions and own.nodes is question.nodes
+        return np.array_equal(own.nodes, question.nodes)
+
 
 @dataclass(frozen=True, eq=False)
 class Draft:
@@ -201,16 +208,16 @@ class Draft:
 
 
 def each_is_paid(draft: Draft, debits: Sequence[Debit]) -> bool:
-    """Tell whether every measurement has a debit of its own name that pays for its noise.
+    """Tell whether every measurement has one debit of its own name, which pays for its noise.
 
     On a grid that is at least the rate of the noise. For nodes of a tree a debit tells only by how much the round has
     raised the most that anyone has paid, so there the name must do; `most_paid` adds up the paths.
     """
-    paid = {debit.label: debit.epsilon for debit in debits}
-    return all(
-        one.label in paid and (one.question.nodes is not None or max(one.noisy.rates, default=0) <= paid[one.label])
-        for one in draft.measurements
-    )
+    for one in draft.measurements:
+        paid = [debit.epsilon for debit in debits if debit.label == one.label]
+        if len(paid) != 1 or (one.question.nodes is None and max(one.noisy.rates, default=0) > paid[0]):
+            return False
+    return True
 
 
 def most_paid(draft: Draft) -> Fraction:

@@ -33,7 +33,7 @@ class Domain:
 class Tally:
     """For every place asked for: its records by class and, for the named attributes, by leaf and class.
 
-    A place is a region of a grid, or an end of a tree; of a tree, only some ends may be asked for.
+    A place is a region of a grid, or an end of a tree; a tally can be of only some ends of a tree.
     """
 
     partition: Partition
@@ -53,7 +53,7 @@ class Tally:
         if self.nodes is not None:
             object.__setattr__(self, "nodes", frozen(self.nodes))
             if not (isinstance(self.partition, Tree) and self._are_ends(self.nodes, self.partition)):
-                raise PrivacyError("places must be different leaves of a tree", BLAME)
+                raise PrivacyError("places must be different ends of a tree", BLAME)
 
     @staticmethod
     def _are_ends(nodes: Integers, tree: Tree) -> bool:
@@ -88,6 +88,61 @@ class Tally:
     def leaves(self, attribute: int) -> int:
         """The number of leaves of an attribute."""
         return self.partition.shape[attribute]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A reading of a tally in which every record counts in at most one cell, so one record moves one count by 1.
+
+    The cells are place x class, or places alone, or place x leaf of an attribute, whatever the class; with borders,
+    place x range of leaves.
+    """
+
+    tally: Tally
+    by: Literal["class", "place"] | int = "class"
+    borders: Integers | None = None
+    """where ranges of leaves begin, and where the last ends; together they have every leaf once"""
+
+    def __post_init__(self) -> None:
+        """Refuse to read what the tally does not count, or a leaf twice; copy the borders, so that nothing changes."""
+        if type(self.by) not in (int, str) or self.by not in ("class", "place", *self.tally.attributes):
+            raise PrivacyError("cells must be by class, by place or of an attribute that the tally counts", BLAME)
+        if self.borders is not None:
+            object.__setattr__(self, "borders", frozen(self.borders))
+            if not (isinstance(self.by, int) and self._divides(self.borders, self.tally.leaves(self.by))):
+                raise PrivacyError("borders must divide an attribute's leaves into groups", BLAME)
+
+    @staticmethod
+    def _divides(borders: Integers, leaves: int) -> bool:
+        ends = borders.ndim == 1 and len(borders) > 1 and (borders[0], borders[-1]) == (0, leaves)
+        return ends and bool((np.diff(borders) > 0).all())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the answer, from the schema alone."""
+        if self.borders is not None:
+            return self.tally.places, len(self.borders) - 1
+        if isinstance(self.by, int):
+            return self.tally.places, self.tally.leaves(self.by)
+        return self.tally.places, self.tally.classes if self.by == "class" else 1
+
+    @cached_property
+    def question(self) -> Question:
+        """The cells as a release describes them; margins are of the whole table."""
+        tally, classes = self.tally, self.tally.classes if self.by == "class" else 1
+        if not isinstance(self.by, int):
+            return Question(tally.partition, tally.ends_asked, classes)
+        if tally.partition.regions != 1:
+            raise PrivacyError("a margin must be of the whole table", BLAME)
+        borders = np.arange(tally.leaves(self.by) + 1) if self.borders is None else self.borders
+        return Question(Grid.marginal(tally.partition.shape, {self.by: borders.tolist()}))
+
+    def read(self, counts: Counts) -> Integers:
+        """The cells of an engine's answer, zeros included."""
+        if isinstance(self.by, int):
+            leaves = counts.by_leaf[self.by].dense(self.tally.places).sum(axis=2)
+            return leaves if self.borders is None else np.add.reduceat(leaves, self.borders[:-1], axis=1)
+        return counts.by_place if self.by == "class" else counts.by_place.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,58 +259,3 @@ class ListingEngine(CountEngine, Protocol):
 
     def combinations(self, grid: Grid, classes: int) -> Combinations:
         """List the regions of a grid that hold someone, by class, in one pass."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """A reading of a tally in which every record counts in at most one cell, so one record moves one count by 1.
-
-    The cells are place x class, or places alone, or place x leaf of an attribute, whatever the class; with borders,
-    place x range of leaves.
-    """
-
-    tally: Tally
-    by: Literal["class", "place"] | int = "class"
-    borders: Integers | None = None
-    """where ranges of leaves begin, and where the last ends; together they have every leaf once"""
-
-    def __post_init__(self) -> None:
-        """Refuse to read what the tally does not count, or a leaf twice; copy the borders, so that nothing changes."""
-        if type(self.by) not in (int, str) or self.by not in ("class", "place", *self.tally.attributes):
-            raise PrivacyError("cells must be by class, by place or of an attribute that the tally counts", BLAME)
-        if self.borders is not None:
-            object.__setattr__(self, "borders", frozen(self.borders))
-            if not (isinstance(self.by, int) and self._divides(self.borders, self.tally.leaves(self.by))):
-                raise PrivacyError("borders must divide an attribute's leaves into groups", BLAME)
-
-    @staticmethod
-    def _divides(borders: Integers, leaves: int) -> bool:
-        ends = borders.ndim == 1 and len(borders) > 1 and (borders[0], borders[-1]) == (0, leaves)
-        return ends and bool((np.diff(borders) > 0).all())
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of the answer, from the schema alone."""
-        if self.borders is not None:
-            return self.tally.places, len(self.borders) - 1
-        if isinstance(self.by, int):
-            return self.tally.places, self.tally.leaves(self.by)
-        return self.tally.places, self.tally.classes if self.by == "class" else 1
-
-    @cached_property
-    def question(self) -> Question:
-        """The cells as a release describes them; margins are of the whole table."""
-        tally, classes = self.tally, self.tally.classes if self.by == "class" else 1
-        if not isinstance(self.by, int):
-            return Question(tally.partition, tally.ends_asked, classes)
-        if tally.partition.regions != 1:
-            raise PrivacyError("a margin must be of the whole table", BLAME)
-        borders = np.arange(tally.leaves(self.by) + 1) if self.borders is None else self.borders
-        return Question(Grid.marginal(tally.partition.shape, {self.by: borders.tolist()}))
-
-    def read(self, counts: Counts) -> Integers:
-        """The cells of an engine's answer, zeros included."""
-        if isinstance(self.by, int):
-            leaves = counts.by_leaf[self.by].dense(self.tally.places).sum(axis=2)
-            return leaves if self.borders is None else np.add.reduceat(leaves, self.borders[:-1], axis=1)
-        return counts.by_place if self.by == "class" else counts.by_place.sum(axis=1, keepdims=True)
