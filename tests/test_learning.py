@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -37,6 +39,7 @@ from sfumato.evaluate.learning import (
     splits,
     teach,
 )
+from sfumato.evaluate.runs import one_thread
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Partition
 
@@ -53,6 +56,13 @@ def rows_of(size: int, seed: int = 0, noise: float = 0.0) -> dict[str, np.ndarra
     a, b = rng.integers(0, 10, size), rng.integers(0, 3, size)
     classes = np.where(rng.random(size) < noise, rng.integers(0, 2, size), a >= 5)
     return {"a": a, "b": b, "class": classes.astype(np.int64)}
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """Learn on one thread: several processes with threads for every core wait for each other."""
+    with one_thread():
+        yield
 
 
 # Splits.

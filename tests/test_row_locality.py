@@ -242,6 +242,10 @@ def test_a_mostly_empty_object_column_is_read_value_by_value(facts: Numeric, val
     assert found[:place] + found[place + 1 :] == read(values)
 
 
+REFUSED = ("well-formed", "as many fields", "every quoted field")
+"""Where a wrong guess is noticed depends on where threads begin."""
+
+
 def test_a_large_file_with_lines_in_quotes_is_read_rightly_or_refused(tmp_path: Path) -> None:
     """The reader guesses where lines begin in the middle of a large file; a wrong guess must not pass for data."""
     rows = '"\n2,z,",b,3\n' * 900_000
@@ -251,7 +255,7 @@ def test_a_large_file_with_lines_in_quotes_is_read_rightly_or_refused(tmp_path: 
         try:
             coded = encode(open_table(tmp_path / "large.csv"), facts).columns["c"]
         except TableError as error:
-            assert "well-formed" in str(error) or "as many fields" in str(error)  # noqa: PT017
+            assert any(said in str(error) for said in REFUSED)  # noqa: PT017
             continue
         assert np.bincount(coded, minlength=8)[[3, 7]].tolist() == [900_000, int(bool(extra))]
 
