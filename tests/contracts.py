@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sfumato import METHODS, WITHOUT_EPSILON, Account, Release
-from sfumato.methods.method import Parameters
+from sfumato.methods.method import Method, Parameters
 
 Registry = Mapping[str, type[Parameters]]
 
@@ -88,4 +88,4 @@ def left_out(module: ModuleType, *registries: Registry) -> set[str]:
 
 def publish(account: Account, table: Any, method: Parameters, out: Path | None = None, **how: Any) -> Release:
     """Publish with an epsilon of 1, or without one, as the method has it."""
-    return account.publish(table, method, 1 if method.takes_epsilon else None, out=out, **how)
+    return account.publish(table, method, 1 if isinstance(method, Method) else None, out=out, **how)

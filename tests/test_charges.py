@@ -16,6 +16,7 @@ from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN
 from sfumato.privacy.choices import Choices
+from sfumato.privacy.measurements import Noisy
 from sfumato.privacy.meter import Charges, Meter
 from sfumato.privacy.scores import Max
 from sfumato.privacy.tally import Cells, Domain, Tally
@@ -139,6 +140,16 @@ def test_grains_are_whole(spend: list) -> None:
     with pytest.raises(PrivacyError, match="whole grains"):
         meter.measure(Cells(tally(ROOT)), np.array(spend), "counts")
     assert purse.debits == []
+
+
+@pytest.mark.parametrize("partition", [ROOT, Grid.whole((4, 6))], ids=["tree", "grid"])
+def test_what_was_measured_cannot_be_written_to(partition: Tree | Grid) -> None:
+    meter, _, _ = metered()
+    noisy = meter.measure(Cells(Tally(partition, 2)), Fraction(1, 2), "counts").noisy
+    alike, exact = Noisy.even(noisy.counts, Fraction(1)), Noisy.exact(noisy.counts)
+    for array in (noisy.counts, noisy.rate_of, alike.rate_of, exact.rate_of):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
 
 
 @pytest.mark.parametrize("label", ["", 5, None, ("a",)], ids=str)

@@ -35,8 +35,6 @@ class Parameters:
     """what it does, in one clause, for tables of methods"""
     order: ClassVar[int]
     """where it stands in lists: methods that others build on come first"""
-    takes_epsilon: ClassVar[bool]
-    """whether it publishes at a price"""
     additions: ClassVar[str] = ""
     """what we add to the method as published"""
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]]
@@ -74,8 +72,6 @@ def _plain(value: object) -> object:
 @dataclass(frozen=True, kw_only=True)
 class Method(Parameters, ABC):
     """A way to publish with an epsilon. After data is opened nothing fails because of a parameter."""
-
-    takes_epsilon: ClassVar[bool] = True
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arrays import NONE, Codes, Floats, Integers
+from sfumato.arrays import NONE, Codes, Floats, Integers, read_only
 from sfumato.errors import BLAME, PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Regions
@@ -52,12 +52,12 @@ class Noisy:
     @classmethod
     def even(cls, counts: Integers, rate: Fraction) -> Noisy:
         """Counts that all have the same noise."""
-        return cls(counts, (rate,), np.zeros(len(counts), np.int64))
+        return cls(counts, (rate,), read_only(np.zeros(len(counts), np.int64)))
 
     @classmethod
     def exact(cls, counts: Integers) -> Noisy:
         """Counts without noise: what methods without epsilon publish."""
-        return cls(counts, (), np.zeros(len(counts), np.int64))
+        return cls(counts, (), read_only(np.zeros(len(counts), np.int64)))
 
     @property
     def is_exact(self) -> bool:

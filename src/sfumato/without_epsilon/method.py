@@ -28,7 +28,6 @@ COUNTED = "counts of groups"
 class MethodWithoutEpsilon(Parameters, ABC):
     """A way to publish exact counts under a promise about their groups. Validated at birth."""
 
-    takes_epsilon: ClassVar[bool] = False
     reason: ClassVar[str]
     """why it looks at exact counts, for the ledger"""
     model: ClassVar[str]
