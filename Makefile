@@ -100,7 +100,9 @@ bench-scale: $(VENV)/.scale
 	$(BIN)/python benchmarks/scale.py
 
 docs: $(VENV)/.dev
-	$(BIN)/python -m sfumato.cli.main > docs/cli.md
+	$(BIN)/python tests/documents.py > docs/cli.md
+	$(BIN)/python tests/documents.py README.md
+	$(BIN)/python benchmarks/house.py
 
 # The library as its users have it: nothing but the run-time dependencies, installed and not linked.
 SMOKE := .venv-smoke

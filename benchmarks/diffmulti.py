@@ -25,7 +25,7 @@ from protocol import mean_of, splits
 from sfumato import Account, DiffMulti, Release, datasets
 from sfumato.account import seeded_release
 from sfumato.arrays import CodedRows
-from sfumato.datasets.growing import write_grown
+from sfumato.datasets import write_grown
 from sfumato.evaluate.learning import accuracy, accuracy_of_regions, accuracy_of_samples
 from sfumato.models.model import Nonnegative
 from sfumato.papers.runs import coded

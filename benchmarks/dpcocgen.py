@@ -108,11 +108,14 @@ def _mean(values: NDArray[np.float64]) -> str:
 
 
 def prediction(model: Model, runs: int) -> None:
-    """Print the AUCs, with those of the table itself."""
+    """Print the AUCs, with those of the table itself.
+
+    Nothing is learnt in this process: one that has begun threads of OpenMP leaves children that wait for them forever.
+    """
     print(f"\nAUC for {' and '.join(TARGETS)} by {model}, {runs} runs (standard error)")
-    raw = np.array([areas(None, "1", run, model) for run in range(runs)])
-    print(f"{'the table itself':26}  " + "  ".join(_mean(column) for column in raw.T), flush=True)
     with ProcessPoolExecutor() as pool:
+        raw = np.array(list(pool.map(partial(areas, None, "1", model=model), range(runs))))
+        print(f"{'the table itself':26}  " + "  ".join(_mean(column) for column in raw.T), flush=True)
         for name in MAIN:
             for epsilon in EPSILONS:
                 tasks = [(partial(areas, model=model), MAIN[name], epsilon, run) for run in range(runs)]

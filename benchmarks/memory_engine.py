@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 
 from sfumato import Account, DiffMulti, datasets
-from sfumato.datasets.growing import write_grown
+from sfumato.datasets import write_grown
 from sfumato.engines.memory import MemoryEngine
 from sfumato.privacy.tally import Counts, Tally
 from sfumato.tables.encode import encode

@@ -28,7 +28,7 @@ import duckdb
 
 from sfumato import DiffGen, DiffMulti, Schema, datasets
 from sfumato.account import Unbooked
-from sfumato.datasets.growing import write_grown
+from sfumato.datasets import write_grown
 from sfumato.engines.counting import columns_of
 from sfumato.engines.duckdb import duckdb_engine
 from sfumato.engines.memory import MemoryEngine

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sfumato import Account, DiffGen, datasets
-from sfumato.datasets.growing import write_grown
+from sfumato.datasets import write_grown
 from sfumato.privacy.noise import SystemStream, discrete_laplace
 from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table

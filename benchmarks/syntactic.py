@@ -20,7 +20,7 @@ from protocol import mean_of, splits
 from sfumato import TDS, DiffGen, DiffMulti, Mondrian, Release, datasets
 from sfumato.account import seeded_release
 from sfumato.arrays import CodedRows
-from sfumato.datasets.growing import grown
+from sfumato.datasets import grown
 from sfumato.evaluate.fidelity import certainty_penalty, random_queries, relative_errors
 from sfumato.evaluate.learning import accuracy, accuracy_of_regions
 from sfumato.methods import Method

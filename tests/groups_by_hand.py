@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from handmade import BOXES, drafted, manifest_of, mass_by_hand, region_measurement
-from margins_by_hand import margins_of, variance_by_hand
+from handmade import BOXES, drafted, manifest_of, mass_by_hand, random_margins, region_measurement
+from margins_by_hand import SEEDS, variance_by_hand
 from sfumato import Release
 from sfumato.geometry.grid import Grid
 from sfumato.models.margins import Margin
@@ -44,20 +44,18 @@ def groups_of(
     return Release(BOXES, both, manifest_of(BOXES, grid.regions * 2))
 
 
-@st.composite
-def any_groups(draw: st.DrawFn, leaves: int) -> list[list[int]]:
-    labels = draw(st.lists(st.integers(0, 3), min_size=leaves, max_size=leaves))
+def random_groups(rng: np.random.Generator, leaves: int) -> list[list[int]]:
+    labels = rng.integers(0, 4, leaves).tolist()
     return [[leaf for leaf in range(leaves) if labels[leaf] == label] for label in dict.fromkeys(labels)]
 
 
 @st.composite
 def group_releases(draw: st.DrawFn) -> Release:
-    groups = [draw(any_groups(leaves)) for leaves in BOXES.shape]
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rng = draw(SEEDS)
+    groups = [random_groups(rng, leaves) for leaves in BOXES.shape]
     counts = rng.integers(-50, 1000, math.prod(map(len, groups)) * 2)
-    margins = {at: draw(margins_of(leaves)) for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
-    rates = [draw(st.fractions(Fraction(1, 20), 3, max_denominator=20)) for _ in range(2)]
-    return groups_of(groups, counts, rng.integers(-9, 30, CELLS * 2), margins, (rates[0], rates[1]))
+    rates = [Fraction(int(rng.integers(1, 61)), 20) for _ in range(2)]
+    return groups_of(groups, counts, rng.integers(-9, 30, CELLS * 2), random_margins(rng), (rates[0], rates[1]))
 
 
 def leaves_by_hand(release: Release) -> list[tuple[list[int], ...]]:

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from margins_by_hand import CLEAR, borders_by_hand, margins_of, people_by_hand
+from margins_by_hand import CLEAR, SEEDS, borders_by_hand, people_by_hand, random_margin
 from sfumato import Release, Schema
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Regions
@@ -104,6 +104,11 @@ def release_of(
     return Release(schema, draft, manifest_of(schema, given_counts.size, secure=secure))
 
 
+def released(schema: Schema, regions: Regions, counts: np.ndarray) -> Release:
+    """Release counts of regions x classes, said to have noise of rate 1."""
+    return Release(schema, drafted(regions, Noisy.even(counts, Fraction(1))), manifest_of(schema, counts.size))
+
+
 BOXES = Schema.loads("""
 attributes:
   a: {kind: numeric, lower: 0, upper: 5}
@@ -113,36 +118,44 @@ attributes:
 """)
 
 
-def cuts(leaves: int) -> st.SearchStrategy[tuple[int, ...]]:
-    return st.sets(st.integers(1, leaves - 1)).map(lambda inner: (0, *sorted(inner), leaves))
+def random_margins(rng: np.random.Generator) -> dict[int, Margin]:
+    """Give margins of some attributes."""
+    return {at: random_margin(rng, leaves) for at, leaves in enumerate(BOXES.shape) if rng.random() < 0.5}
+
+
+def random_cuts(rng: np.random.Generator) -> tuple[tuple[int, ...], ...]:
+    inner = [1 + np.flatnonzero(rng.random(leaves - 1) < rng.random()) for leaves in BOXES.shape]
+    return tuple((0, *one.tolist(), leaves) for one, leaves in zip(inner, BOXES.shape, strict=True))
 
 
 @st.composite
 def box_releases(draw: st.DrawFn) -> Release:
-    grid = draw(st.tuples(*map(cuts, BOXES.shape)))
-    size = math.prod(len(cut) - 1 for cut in grid) * 2
-    counts = draw(st.lists(st.integers(-50, 1000), min_size=size, max_size=size))
-    margins = {at: draw(margins_of(leaves)) for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
-    return release_of(BOXES, grid, np.array(counts), margins)
+    rng = draw(SEEDS)
+    cuts = random_cuts(rng)
+    counts = rng.integers(-50, 1001, math.prod(len(cut) - 1 for cut in cuts) * 2)
+    return release_of(BOXES, cuts, counts, random_margins(rng))
 
 
-@st.composite
-def noisy(draw: st.DrawFn, places: int) -> Noisy:
+def noisy(places: int) -> st.SearchStrategy[Noisy]:
     """Give counts of some places by two classes, with noise of different rates."""
-    rates = tuple(draw(st.lists(st.fractions(Fraction(1, 20), 3, max_denominator=20), min_size=1, max_size=3)))
-    cells = draw(st.lists(st.tuples(st.integers(-50, 1000), st.integers(-50, 100)), min_size=places, max_size=places))
-    rate_of = draw(st.lists(st.integers(0, len(rates) - 1), min_size=places, max_size=places))
-    return Noisy(np.array(cells, np.int64).reshape(places, 2), rates, np.array(rate_of, np.int64))
+    return SEEDS.map(lambda rng: random_noisy(rng, places))
+
+
+def random_noisy(rng: np.random.Generator, places: int) -> Noisy:
+    rates = tuple(Fraction(int(rng.integers(1, 61)), 20) for _ in range(rng.integers(1, 4)))
+    cells = np.stack([rng.integers(-50, most, places) for most in (1001, 101)], axis=1)
+    return Noisy(cells, rates, rng.integers(0, len(rates), places))
 
 
 @st.composite
 def tree_releases(draw: st.DrawFn) -> Release:
     """Give a release over a tree, with earlier counts of some nodes and perhaps margins."""
-    tree = draw(random_trees(BOXES.shape))
-    rounds = draw(st.lists(st.sets(st.integers(0, len(tree) - 1), min_size=1), max_size=3))
-    earlier = {f"round {at}": (np.array(sorted(nodes)), draw(noisy(len(nodes)))) for at, nodes in enumerate(rounds)}
-    margins = {at: draw(margins_of(leaves)) for at, leaves in enumerate(BOXES.shape) if draw(st.booleans())}
-    draft = drafted(tree, draw(noisy(tree.regions)), margins, earlier)
+    tree, rng = draw(random_trees(BOXES.shape)), draw(SEEDS)
+    earlier = {}
+    for at in range(draw(st.integers(0, 3))):
+        nodes = np.sort(rng.choice(len(tree), rng.integers(1, len(tree) + 1), replace=False))
+        earlier[f"round {at}"] = (nodes, random_noisy(rng, len(nodes)))
+    draft = drafted(tree, random_noisy(rng, tree.regions), random_margins(rng), earlier)
     return Release(BOXES, draft, manifest_of(BOXES, 2 * tree.regions))
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -18,17 +16,19 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from sfumato.without_epsilon.confidence import read_knowledge
 
-from handmade import BOXES, handmade_tree, release_of, release_over
+from forging import reseal
+from handmade import BOXES, release_of
+from kinds import SMALL
 from sfumato import Account, Confidence, Mondrian, Release, Schema, Taxonomy, verify
 from sfumato.cli.holder import _rows
-from sfumato.cli.releases import read_questions
+from sfumato.cli.query import read_questions
 from sfumato.errors import SfumatoError
 from sfumato.privacy.ledger import Ledger
 from sfumato.release.manifest import Manifest
 from sfumato.release.risk import claims_about
 from sfumato.schema.conditions import read_condition
+from sfumato.without_epsilon.confidence import read_knowledge
 from test_confidence_releases import RULES, STATISTICS
 from test_confidence_releases import SCHEMA as PATIENTS
 from test_confidence_releases import TABLE as SICK
@@ -61,14 +61,13 @@ def capped() -> Release:
 
 @cache
 def folders() -> tuple[Path, ...]:
-    """Give a saved release of every kind."""
+    """Give a saved release of every kind, and two that were published without epsilon."""
     anonymous = Account(workplace() / "open.ledger", PATIENTS).publish(SICK, Mondrian(k=50))
-    tree = release_over(handmade_tree(), [[9, 3], [4, 1], [-1, 2]], {0: [20, 9]})
-    kinds = {"grid": release(), "tree": tree, "boxes": capped(), "anonymous": anonymous}
-    for name, one in kinds.items():
+    kinds = {kind: make() for kind, make in SMALL.items()} | {"people": release()}
+    for name, one in (kinds | {"capped": capped(), "anonymous": anonymous}).items():
         if not (workplace() / name).exists():
             one.save(workplace() / name)
-    return tuple(workplace() / name for name in kinds)
+    return tuple(workplace() / name for name in (*kinds, "capped", "anonymous"))
 
 
 def text_of(data: bytes) -> str:
@@ -146,20 +145,15 @@ def release_file(data: bytes) -> None:
     shutil.copytree(folder, place)
     (place / name).write_bytes(data[2:])
     if name != "manifest.json":
-        seal_again(place)
+        reseal(place)
     verify(place)
     opened = Release.load(place)
     opened.count()
     opened.records()
-
-
-def seal_again(place: Path) -> None:
-    """Write new digests, as a forger does."""
-    plain = json.loads((place / "manifest.json").read_text())
-    plain["files"] = {name: hashlib.sha256((place / name).read_bytes()).hexdigest() for name in plain["files"]}
-    plain.pop("digest", None)
-    digest = hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-    (place / "manifest.json").write_text(json.dumps(plain | {"digest": digest}))
+    opened.describe()
+    opened.explain()
+    opened.sample_codes(5, seed=1)
+    opened.model.marginal([0], by_class=True)
 
 
 TARGETS: dict[str, Target] = {

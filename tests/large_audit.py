@@ -6,35 +6,17 @@ import argparse
 import time
 from fractions import Fraction
 
+from contracts import examples, short
 from planted import BUGS, Bug, audited, found_by_replay, planted
-from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
+from sfumato import METHODS
 from sfumato.audit import Finding, attack
-from sfumato.methods.method import Method
-
-NONE = Fraction(0)
-VARIANTS: dict[str, Method] = {
-    "laplace": Laplace(),
-    "diffgen": DiffGen(specializations=2),
-    "diffgen, h = auto, score max": DiffGen(specializations="auto", score="max"),
-    "diffgen as published (exponential)": DiffGen.as_published(specializations=2),
-    "diffgen as published, score gain": DiffGen.as_published(specializations=2, score="gain"),
-    "cdiffgen": CDiffGen(specializations=2),
-    "cdiffgen as published (exponential)": CDiffGen.as_published(specializations=2),
-    "diffmulti": DiffMulti(),
-    "diffmulti, score max, no margins": DiffMulti(score="max", margins=NONE),
-    "diffmulti, score discernibility, exponential": DiffMulti(score="discernibility", selection="exponential"),
-    "diffmulti, schedule paper, depth 2": DiffMulti(score="ncp", schedule="paper", depth=2, margins=NONE),
-    "diffmulti as published (exponential)": DiffMulti.as_published(specializations=3),
-    "dpcocgen": DPCocGen(),
-    "dpcocgen as published": DPCocGen.as_published(),
-}
 
 
 def audit_methods(runs: int, processes: int, only: str) -> None:
     print("| method | claimed | shown | runs of each table | most telling pair | by | minutes |")
     print("| --- | ---: | ---: | ---: | --- | --- | ---: |")
-    for name, method in VARIANTS.items():
-        if only in name:
+    for method in examples(METHODS):
+        if only in (name := short(method)):
             start = time.perf_counter()
             found = attack(method, Fraction(1), runs=runs, processes=processes)
             minutes = (time.perf_counter() - start) / 60

@@ -23,19 +23,24 @@ def depth_of_leaves(leaves: int) -> int:
     return math.ceil(math.log2(leaves))
 
 
-@st.composite
-def margins_of(draw: st.DrawFn, leaves: int) -> Margin:
+SEEDS = st.integers(0, 2**32).map(np.random.default_rng)
+"""Random sources: what one of them makes is made at once; drawn number by number it would take far longer."""
+
+
+def margins_of(leaves: int) -> st.SearchStrategy[Margin]:
     """Give a margin of some levels, each with its own noise."""
+    return SEEDS.map(lambda rng: random_margin(rng, leaves))
+
+
+def random_margin(rng: np.random.Generator, leaves: int) -> Margin:
     last = depth_of_leaves(leaves)
-    depths = [*sorted(draw(st.sets(st.integers(0, last - 1)))), last] if last else [0]
-    return Margin(leaves, tuple(draw(groups_of(leaves, depth)) for depth in depths))
+    depths = [*np.flatnonzero(rng.random(last) < rng.random()).tolist(), last]
+    return Margin(leaves, tuple(_random_level(rng, leaves, depth) for depth in depths))
 
 
-@st.composite
-def groups_of(draw: st.DrawFn, leaves: int, depth: int) -> MarginLevel:
+def _random_level(rng: np.random.Generator, leaves: int, depth: int) -> MarginLevel:
     parts = len(borders_by_hand(leaves, depth)) - 1
-    counts = draw(st.lists(st.integers(-5, 50), min_size=parts, max_size=parts))
-    return MarginLevel(depth, np.array(counts, np.int64), draw(st.sampled_from([Fraction(1, 10), Fraction(1, 7)])))
+    return MarginLevel(depth, rng.integers(-5, 51, parts), Fraction(1, int(rng.choice([10, 7]))))
 
 
 def variance_by_hand(rate: Fraction) -> float:

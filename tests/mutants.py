@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from sfumato.privacy.budget import GRAIN
-from sfumato.privacy.charges import Charges
-from sfumato.privacy.meter import Meter
+from sfumato.privacy.meter import Charges, Meter
 from sfumato.privacy.tally import Cells
 
 Plant = Callable[[pytest.MonkeyPatch], None]

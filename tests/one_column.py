@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from sfumato.schema.schema import Schema
-from sfumato.tables import Coded, encode, open_table
+from sfumato.tables.encode import Coded, encode
+from sfumato.tables.sources import open_table
 
 
 def coded(facts: dict[str, Any], values: Any, **more: Any) -> Coded:

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from sfumato import Schema
 from sfumato.engines.memory import MemoryListing
-from sfumato.models.regions import regions_of
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.exact_counts import ExactCounts
+from sfumato.privacy.measurements import Draft
 from sfumato.privacy.tally import Domain
 from sfumato.without_epsilon import MethodWithoutEpsilon
-from sfumato.without_epsilon.method import OpenDraft
 
 SMALL = Schema.loads("""
 name: small
@@ -61,14 +60,14 @@ def exact(table: Rows, schema: Schema = SMALL) -> ExactCounts:
     return ExactCounts(MemoryListing(columns[:-1], columns[-1]), Notes(), domain, "test")
 
 
-def drafted(method: MethodWithoutEpsilon, table: Rows) -> OpenDraft:
+def drafted(method: MethodWithoutEpsilon, table: Rows) -> Draft:
     return method.publish(exact(table), method.narrowed(SMALL))
 
 
-def groups_by_hand(draft: OpenDraft, table: Rows) -> list[Counter[int]]:
+def groups_by_hand(draft: Draft, table: Rows) -> list[Counter[int]]:
     """Put every row into its region: the classes of each region that holds someone, regions in their order."""
     columns = [np.array(column, np.uint8) for column in zip(*table, strict=True)]
     groups: dict[int, Counter[int]] = {}
-    for region, row in zip(regions_of(draft.structure, columns[:-1]).tolist(), table, strict=True):
+    for region, row in zip(draft.structure.regions_of(columns[:-1]).tolist(), table, strict=True):
         groups.setdefault(region, Counter())[row[-1]] += 1
     return [groups[region] for region in sorted(groups)]

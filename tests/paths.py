@@ -14,7 +14,7 @@ import numpy as np
 from replay import Call
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN, Debit
-from sfumato.privacy.charges import Charges
+from sfumato.privacy.meter import Charges
 from sfumato.privacy.scores import SCORES
 from sfumato.privacy.tally import Tally
 
@@ -62,6 +62,6 @@ def charged(charges: Charges, points: np.ndarray) -> list[Fraction]:
     """Give what the meter holds that each point has paid."""
     if charges.tree is None or charges.grains is None:
         return [charges.common] * len(points)
-    leaves = charges.tree.ends
-    nodes = leaves[places_of(charges.tree.boxes[leaves], points)]
+    ends = charges.tree.ends
+    nodes = ends[places_of(charges.tree.boxes[ends], points)]
     return [charges.common + int(grains) * GRAIN for grains in charges.grains[nodes]]

@@ -17,16 +17,24 @@ from replay import compare
 from sfumato import DiffGen, Laplace
 from sfumato.audit import PAIRS, Pair, attack
 from sfumato.audit.attack import Finding
-from sfumato.audit.events import SCHEMA, engine_of
+from sfumato.audit.events import SCHEMA
+from sfumato.engines.memory import MemoryEngine
 from sfumato.geometry.grid import Grid
+from sfumato.methods.laplace import histogram
 from sfumato.methods.method import Method
 from sfumato.privacy import mechanisms
 from sfumato.privacy import meter as meter_module
-from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.measurements import Draft, Noisy
 from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.selection import Scored
 from sfumato.privacy.tally import Cells, Tally
+
+
+def engine_of(table: np.ndarray) -> MemoryEngine:
+    """Put coded rows, the class last, behind an engine."""
+    return MemoryEngine(list(table.T[:-1]), table.T[-1])
+
 
 NOBODY, ONE, LONE, MISSING, TIE, CROWD, BETWEEN = PAIRS
 
@@ -61,10 +69,10 @@ def splits_end_at_the_largest_value(patch: pytest.MonkeyPatch) -> None:
     def score(choices, counts, score, stakes):
         scored = real(choices, counts, score, stakes)
         each = np.repeat(scored.scores, scored.copies)
-        for way in np.flatnonzero(choices.candidates.is_split).tolist():
-            held = counts.by_leaf[int(choices.candidates.attributes[way])].keys
-            start, end = choices.candidate_starts[way : way + 2]
-            offset = int(held.max(initial=0)) - int(choices.candidates.lows[way])
+        for entry in np.flatnonzero(choices.candidates.is_split).tolist():
+            held = counts.by_leaf[int(choices.candidates.attributes[entry])].keys
+            start, end = choices.candidate_starts[entry : entry + 2]
+            offset = int(held.max(initial=0)) - int(choices.candidates.lows[entry])
             each[min(start + max(offset, 1), end) : end] -= 10**6
         return Scored(each, np.ones(len(each), np.int64), choices.candidate_starts[choices.group_starts], stakes)
 
@@ -107,6 +115,18 @@ def the_number_of_rows_is_told(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Laplace, "publish", publish)
 
 
+def true_counts_are_one_more_measurement(patch: pytest.MonkeyPatch) -> None:
+    """Buy the histogram twice, and publish the first one as it was before the noise, under the rate that was paid."""
+
+    def publish(method, meter, schema, schedule):
+        cells, half = histogram(schema), schedule["counts"] / 2
+        bought, counts = (meter.measure(cells, half, label) for label in ("histogram", "counts"))
+        true = replace(bought.noisy, counts=cells.read(meter._look(cells.tally)))
+        return Draft(counts.question.regions, (replace(bought, noisy=true), counts), method.model)
+
+    patch.setattr(Laplace, "publish", publish)
+
+
 def scores_that_fall_pass_for_monotone(patch: pytest.MonkeyPatch) -> None:
     """Choose by any score at the rate of those that only rise."""
     patch.setattr(meter_module, "sides", lambda score, selection: 1)  # noqa: ARG005
@@ -130,6 +150,8 @@ class Bug:
     runs: int = 500
     also: str = ""
     """another test that finds it"""
+    account: str = ""
+    """what an account says that refuses to seal such a release"""
 
     @property
     def words(self) -> str:
@@ -144,7 +166,25 @@ BUGS = [
     Bug(the_midpoint_if_few_are_left, CUT, ONE, replay=True, audit=True, runs=400),
     Bug(records_count_in_two_classes, Laplace(), NOBODY, replay=True, audit=True),
     Bug(the_number_of_rows_is_told, Laplace(), CROWD, replay=True, audit=True, also="the fence"),
-    Bug(mutants.mechanisms_use_twice_what_is_charged, Laplace(), NOBODY, replay=True, audit=True, also="paths"),
+    Bug(
+        mutants.mechanisms_use_twice_what_is_charged,
+        Laplace(),
+        NOBODY,
+        replay=True,
+        audit=True,
+        also="paths, the account",
+        account="the noise of what is published must be worth no more than was paid",
+    ),
+    Bug(
+        true_counts_are_one_more_measurement,
+        Laplace(),
+        NOBODY,
+        replay=True,
+        audit=True,
+        runs=400,
+        also="the account",
+        account="what is published with an epsilon must be what the meter has measured",
+    ),
     Bug(noise_is_a_quarter_too_small, Laplace(), NOBODY, replay=False, audit=True, runs=1400, also="samplers"),
     Bug(scores_that_fall_pass_for_monotone, DiffGen(specializations=1), LONE, replay=True, audit=False),
 ]
@@ -152,7 +192,7 @@ HONEST = Bug(lambda _: None, Laplace(), NOBODY, replay=False, audit=False)
 
 
 def check_by_replay(bug: Bug) -> None:
-    """Record one table of the pair and replay the other, both candidates, with several seeds."""
+    """Record one table of the pair and replay the other, in both directions, with several seeds."""
     tables = [engine_of(bug.pair.table(complete=complete)) for complete in (True, False)]
     for seed in range(6):
         for one, other in (tables, reversed(tables)):

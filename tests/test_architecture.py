@@ -12,8 +12,10 @@ import sfumato
 
 SOURCE = Path(sfumato.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_MODULES = 132
+MOST_MODULES = 116
 """A budget, not a law: raise it with a reason. A reader should find a thing by its room and read it whole."""
+GROWING = {"methods", "without_epsilon"}
+"""Rooms that grow by a module with every method: the budget is about the others."""
 
 FOUNDATION = {"errors", "arrays", "exact", "storage"}
 DATA = {"schema", "geometry"}
@@ -206,7 +208,7 @@ def test_a_question_for_the_kind_is_noticed() -> None:
 
 
 def test_there_are_few_modules_and_each_says_what_it_is() -> None:
-    assert len(MODULES) <= MOST_MODULES
+    assert len([path for path in MODULES if path.parent.name not in GROWING]) <= MOST_MODULES
     assert [path for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 

@@ -10,9 +10,11 @@ import pytest
 from scipy.stats import beta, binom
 
 import command_line
+from contracts import ONE_OF_EACH
 from planted import CUT, LONE, NOBODY, TIE
-from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Laplace
+from sfumato import DiffGen, Laplace
 from sfumato.audit import PAIRS, attack
+from sfumato.audit.attack import Trials
 from sfumato.audit.events import NUMBERS, SCHEMA, Observations, epsilon_shown, lower_chance, most_telling, upper_chance
 from sfumato.errors import MethodError
 from sfumato.methods.method import Method
@@ -80,22 +82,18 @@ def test_most_of_an_epsilon_is_found() -> None:
 
 
 def test_runs_do_not_depend_on_the_number_of_processes() -> None:
-    alone, both = (attack(Laplace(), ONE, runs=200, pairs=[TIE], unsafe_seed=3, processes=n) for n in (1, 2))
-    assert alone == both
+    alone, both = (
+        Trials(Laplace(), ONE, unsafe_seed=3, processes=number, watch=lambda _: None).all_of([(TIE, 300)], 0)[0]
+        for number in (1, 2)
+    )
+    for one, other in zip(alone, both, strict=True):
+        assert np.array_equal(one.numbers, other.numbers)
+        assert one.shapes == other.shapes
+        assert len(one) == 300
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "method",
-    [
-        DiffGen.as_published(specializations=1),
-        CDiffGen(specializations=1, levels="equal", margins=Fraction(0)),
-        DiffMulti(score="max", margins=Fraction(0)),
-        DiffMulti(score="ncp", schedule="paper", depth=1, selection="exponential", margins=Fraction(0)),
-        DPCocGen(margins=Fraction(0)),
-    ],
-    ids=lambda method: method.name,
-)
+@ONE_OF_EACH
 def test_no_method_is_refuted(method: Method) -> None:
     found = attack(method, ONE, runs=200, confidence=0.999, pairs=[LONE], unsafe_seed=4)
     assert not found.refuted

@@ -15,6 +15,7 @@ from sfumato.errors import BudgetError, MethodError, QueryError
 from sfumato.geometry.candidates import Specialization, stages_of
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.budget import GRAIN
+from sfumato.privacy.measurements import Draft, Measurement
 
 STEPS = [
     Specialization(0, 0, (0, 2, 4)),
@@ -47,11 +48,16 @@ def test_nothing_to_specialize_is_a_single_region() -> None:
     assert only.regions == 1
 
 
+def of_nodes(draft: Draft) -> list[Measurement]:
+    """Give what was measured of nodes: the levels and, last, the ends."""
+    return [one for one in draft.measurements if one.question.nodes is not None]
+
+
 def test_the_same_choices_make_the_same_regions_as_diffgen(adult, adult_codes) -> None:
     flat, _ = run(DiffGen(specializations=8), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(4))
     tree, _ = run(CDiffGen(specializations=8), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(4))
     assert flat.steps == tree.steps
-    assert flat.partition.regions == tree.partition.regions
+    assert flat.structure.regions == tree.structure.regions
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
@@ -62,29 +68,30 @@ def test_every_path_spends_the_whole_budget(adult, adult_codes, epsilon: str, wo
     assert sum(debit.epsilon for debit in purse.debits) == Fraction(epsilon)
     tree = draft.structure
     paid = np.zeros(len(tree), object)
-    for earlier in draft.earlier:
-        paid[earlier.nodes] += earlier.noisy.rates[0]
+    for one in of_nodes(draft):
+        paid[one.question.nodes] += np.array(one.noisy.rates, object)[one.noisy.rate_of]
     for node in range(1, len(tree)):
         paid[node] += paid[tree.parents[node]]
-    totals = paid[tree.ends] + [draft.final.noisy.rates[index] for index in draft.final.noisy.rate_of]
-    assert len(set(totals)) == 1
+    assert len(set(paid[tree.ends])) == 1
+    assert paid[tree.ends][0] == Fraction(epsilon) - sum(
+        debit.epsilon for debit in purse.debits if not debit.label.startswith(("level", "counts"))
+    )
 
 
 def test_as_published_all_nodes_get_the_same_share_of_half_the_budget(adult, adult_codes) -> None:
     method = CDiffGen.as_published(specializations=6)
     draft, purse = run(method, adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(6))
     levels = int(draft.structure.depths.max()) + 1
-    rates = {rate for one in draft.earlier for rate in one.noisy.rates} | set(draft.final.noisy.rates)
-    assert len(draft.earlier) == levels - 1
-    (rate,) = rates
+    (rate,) = {rate for one in draft.measurements for rate in one.noisy.rates}
+    assert [one.label for one in draft.measurements] == [*(f"level {at}" for at in range(levels - 1)), "counts"]
     assert 0 <= rate * levels - Fraction(1, 2) < 40 * GRAIN
-    assert (draft.consistency, draft.margins) == ("paper", {})
+    assert draft.model == "tree with the paper's weights"
     assert sum(debit.epsilon for debit in purse.debits) <= 1
 
 
 def test_the_leaves_alone_are_diffgen(adult, adult_codes) -> None:
     draft, _ = run(CDiffGen(levels="leaves"), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(7))
-    assert draft.earlier == ()
+    assert of_nodes(draft) == [draft.final]
     assert len(draft.final.noisy.rates) == 1
 
 

@@ -15,9 +15,9 @@ from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN
-from sfumato.privacy.charges import Charges
 from sfumato.privacy.choices import Choices
-from sfumato.privacy.meter import Meter
+from sfumato.privacy.measurements import Noisy
+from sfumato.privacy.meter import Charges, Meter
 from sfumato.privacy.scores import Max
 from sfumato.privacy.tally import Cells, Domain, Tally
 
@@ -88,7 +88,7 @@ def test_debits_are_what_raises_the_most_that_anyone_has_paid() -> None:
 def test_the_rest_of_each_path_scales_its_own_noise() -> None:
     meter, purse, recorder = metered()
     meter.measure(Cells(tally(HALVES, 1)), Fraction(1, 4), "left")
-    noisy = meter.measure_with_rest(Cells(tally(HALVES)), "counts")
+    noisy = meter.measure_with_rest(Cells(tally(HALVES)), "counts").noisy
     assert [noisy.rates[index] for index in noisy.rate_of] == [Fraction(3, 4), Fraction(1)]
     assert recorder.calls[-1].rates == noisy.rates
     assert sum(debit.epsilon for debit in purse.debits) == 1
@@ -123,20 +123,46 @@ def test_a_choice_charges_only_where_it_chooses_at_its_own_price() -> None:
 def test_on_a_tree_every_group_has_a_leaf_of_its_own() -> None:
     meter, purse, _ = metered()
     twice = Choices.of(tally(HALVES), [Candidates.splits(0, 1, 0, 3), Candidates.splits(0, 1, 3, 6)])
-    with pytest.raises(PrivacyError, match="a leaf of its own"):
+    with pytest.raises(PrivacyError, match="an end of its own"):
         meter.select(twice, Max(), Fraction(1, 2), "choice", "permute-and-flip")
     assert purse.debits == []
 
 
 def test_on_a_grid_all_pay_alike() -> None:
     meter, _, _ = metered()
-    with pytest.raises(PrivacyError, match="only the leaves of a tree"):
+    with pytest.raises(PrivacyError, match="only the ends of a tree"):
         meter.measure(Cells(Tally(Grid.whole((4, 6)), 2)), np.array([5]), "counts")
+
+
+@pytest.mark.parametrize("spend", [[1.9], [True], ["5"]], ids=str)
+def test_grains_are_whole(spend: list) -> None:
+    meter, purse, _ = metered()
+    with pytest.raises(PrivacyError, match="whole grains"):
+        meter.measure(Cells(tally(ROOT)), np.array(spend), "counts")
+    assert purse.debits == []
+
+
+@pytest.mark.parametrize("partition", [ROOT, Grid.whole((4, 6))], ids=["tree", "grid"])
+def test_what_was_measured_cannot_be_written_to(partition: Tree | Grid) -> None:
+    meter, _, _ = metered()
+    noisy = meter.measure(Cells(Tally(partition, 2)), Fraction(1, 2), "counts").noisy
+    alike, exact = Noisy.even(noisy.counts, Fraction(1)), Noisy.exact(noisy.counts)
+    for array in (noisy.counts, noisy.rate_of, alike.rate_of, exact.rate_of):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+
+
+@pytest.mark.parametrize("label", ["", 5, None, ("a",)], ids=str)
+def test_a_round_has_a_name(label: object) -> None:
+    meter, purse, _ = metered()
+    with pytest.raises(PrivacyError, match="must have a name"):
+        meter.measure(Cells(tally(ROOT)), Fraction(1, 2), label)
+    assert purse.debits == []
 
 
 @pytest.mark.parametrize("nodes", [[0], [1, 1], [2, 1], [7], [[1, 2]], [[1, 2], [1, 2]]])
 def test_places_must_be_different_leaves(nodes: list) -> None:
-    with pytest.raises(PrivacyError, match="different leaves"):
+    with pytest.raises(PrivacyError, match="different ends"):
         tally(HALVES, *nodes)
 
 

@@ -42,7 +42,7 @@ def test_splits_are_all_points_of_the_declared_range() -> None:
     assert [every[index].borders for index in range(3)] == [(3, 4, 7), (3, 5, 7), (3, 6, 7)]
 
 
-def test_ways_are_taken_whole() -> None:
+def test_candidates_are_taken_whole() -> None:
     candidates = Candidates.join(
         [Candidates.one(0, 0, (0, 1, 2, 4)), Candidates.splits(0, 1, 0, 3), Candidates.one(0, 1, (0, 9, 12))]
     )
@@ -66,7 +66,7 @@ def test_picks_count_the_candidates_of_their_group() -> None:
 
 
 TREE = Tree.whole((4, 9)).refine([0], [1], [0, 4, 9], [0, 3])
-every_way = st.one_of(
+every_candidate = st.one_of(
     st.just(Candidates.one(0, 0, (0, 2, 4))),
     st.integers(0, 2).flatmap(lambda lo: st.integers(lo + 2, 4).map(lambda hi: Candidates.splits(0, 1, lo, hi))),
     st.integers(0, 2).map(lambda lo: Candidates.splits(0, 0, lo, 4)),
@@ -76,7 +76,7 @@ every_way = st.one_of(
 @settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 2)), max_size=30),
-    candidates=st.lists(every_way, min_size=1, max_size=4),
+    candidates=st.lists(every_candidate, min_size=1, max_size=4),
     name=st.sampled_from(sorted(SCORES.keys() - {"balanced"})),
 )
 def test_runs_are_the_scores_of_every_single_candidate(rows: list, candidates: list[Candidates], name: str) -> None:
@@ -191,8 +191,10 @@ def test_empty_groups_are_refused(groups: tuple[Candidates, ...]) -> None:
         ([0, 2, 4, 0, 2, 0, 2, 9], [0, 3, 5, 7], [0, 2, 3]),
     ],
 )
-def test_ways_without_borders_and_groups_without_ways_are_refused(borders: list, starts: list, groups: list) -> None:
-    """A way of one border has no children: its score would be that of its neighbour, in another place."""
+def test_candidates_without_borders_and_groups_without_candidates_are_refused(
+    borders: list, starts: list, groups: list
+) -> None:
+    """A candidate of one border has no children: its score would be that of its neighbour, in another place."""
     candidates = Candidates(np.array([0, 0, 1]), np.zeros(3, np.int64), np.array(borders), np.array(starts))
     with pytest.raises(PrivacyError, match="two borders or more"):
         Choices(HALVES, candidates, np.array(groups))
@@ -238,7 +240,7 @@ def test_what_is_worked_out_about_choices_cannot_be_changed() -> None:
 
 
 @pytest.mark.parametrize("flat", ["places", "groups"])
-def test_tables_of_numbers_are_no_lists_of_ways(flat: str) -> None:
+def test_tables_of_numbers_are_no_lists_of_candidates(flat: str) -> None:
     places, groups = np.array([0, 1]), np.array([0, 1, 2])
     places, groups = (places[:, None], groups) if flat == "places" else (places, groups[:, None])
     candidates = Candidates(places, np.ones(2, np.int64), np.array([0, 4, 4, 8]), np.array([0, 2, 4]))

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import GOOD, HEADER, SCHEMA, contents, done, done_json, people, publish, refused, run, write
-from sfumato import Release, Schema
+from sfumato import METHODS, Release, Schema
 from sfumato.cli import main
 from sfumato.cli.show import REFUSED
 
@@ -190,8 +190,9 @@ COMMANDS = {
 
 def names(command: click.Command, path: str = "") -> Iterator[str]:
     if isinstance(command, click.Group):
-        for name, below in command.commands.items():
-            yield from names(below, f"{path} {name}".strip())
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from names(command.get_command(context, name), f"{path} {name}".strip())
     else:
         yield path
 
@@ -214,6 +215,14 @@ def test_every_command_speaks_to_people(release: Path, name: str) -> None:
     Path("hierarchy.csv").write_text("Engineer;Anyone\nLawyer;Anyone\nDancer;Anyone\nWriter;Anyone\n")
     assert done(*name.split(), *COMMANDS[name]).strip()
     assert release.exists()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_can_be_attacked_as_it_is(name: str) -> None:
+    assert "runs (9) must be at least" in refused("audit", "--method", name, "--runs", 9)
+    told = "runs (9) must be at least" if hasattr(METHODS[name], "as_published") else "must go with a method that we"
+    assert told in refused("audit", "--method", name, "--as-published", "--runs", 9)
 
 
 @pytest.mark.usefixtures("here")

@@ -10,6 +10,7 @@ from command_line import SCHEMA, done, done_json, publish, refused
 
 pytestmark = pytest.mark.usefixtures("here")
 
+LAPLACE = ("--method", "laplace", "--epsilon", "1", "--as-published", "--max-cells", "5")
 MONDRIAN = ["publish", "people.csv", "--method", "mondrian", "--k", "10", "--out", "out"]
 
 
@@ -67,6 +68,7 @@ def test_later_private_releases_are_told_of_it() -> None:
         (["publish", "people.csv", "--method", "tds", "--out", "out"], "tds must have its k"),
         (publish("--despite-budget"), "option --despite-budget must go with a method without epsilon"),
         (["publish", "people.csv", "--out", "out"], "diffgen must have an epsilon"),
+        (["publish", "people.csv", *LAPLACE, "--out", "out"], "as published does not have it. It has no options."),
     ],
 )
 def test_what_does_not_fit_is_refused(command: list[object], told: str) -> None:

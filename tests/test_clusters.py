@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,13 +9,11 @@ from hypothesis import strategies as st
 from sklearn.cluster import BisectingKMeans
 from sklearn.metrics import rand_score
 
-from handmade import manifest_of
+from handmade import released
 from sfumato import Release, Schema
 from sfumato.evaluate.clusters import bisecting, generalized_points, labels, match_point, matches, points_of
 from sfumato.evaluate.learning import MOST_INDICATORS
 from sfumato.geometry.grid import Grid
-from sfumato.models.regions import regions_of
-from sfumato.privacy.measurements import Noisy
 
 SCHEMA = Schema.loads("""
 attributes:
@@ -31,8 +27,8 @@ HALF = 1 / np.sqrt(2)
 
 
 def release_of(grid: Grid) -> Release:
-    counts = np.bincount(regions_of(grid, list(ROWS.values())), minlength=grid.regions)[:, None]
-    return Release(SCHEMA, grid, Noisy.even(counts, Fraction(1)), {}, manifest_of(SCHEMA, counts.size))
+    counts = np.bincount(grid.regions_of(list(ROWS.values())), minlength=grid.regions)[:, None]
+    return released(SCHEMA, grid, counts)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=40))

@@ -17,7 +17,7 @@ from command_line import CANARIES, GOOD, HEADER, SCHEMA, contents, people, publi
 from sfumato import Schema
 from sfumato.engines.counting import Counting
 from sfumato.errors import SfumatoError
-from sfumato.tables import open_table
+from sfumato.tables.sources import open_table
 
 ENGINES = ("memory", "duckdb")
 

@@ -10,7 +10,8 @@ import pytest
 
 from sfumato.datasets import adult
 from sfumato.schema.attributes import Categorical, Numeric
-from sfumato.tables import encode, open_table
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 COLUMNS = [
     "age",

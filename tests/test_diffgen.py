@@ -92,11 +92,11 @@ def test_growth_to_the_end_publishes_the_contingency_table(paper_schema: Schema,
     assert most == 3 + 46
     draft, _ = run(DiffGen(specializations=most), paper_schema, paper_engine, Fraction(1), Recorder(0))
     assert draft.structure.regions == 4 * 47
-    assert draft.margins == {}
+    assert [one.label for one in draft.measurements] == ["counts"]
 
 
 def test_no_more_cells_than_allowed_are_ever_made(paper_schema: Schema, paper_engine: MemoryEngine) -> None:
-    for seed in range(10):
+    for seed in range(3):
         draft, purse = run(
             DiffGen(specializations=30, max_cells=64), paper_schema, paper_engine, Fraction(1), Recorder(seed)
         )

@@ -7,9 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from sfumato.methods.diffmulti import share_out
 
 from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffMulti, Schema
@@ -18,13 +17,13 @@ from sfumato.errors import BudgetError, MethodError
 from sfumato.geometry.candidates import Candidates, Divisions, longest_path, most_specializations_of_boxes
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.diffmulti import Known
+from sfumato.methods.diffmulti import Known, share_out
 from sfumato.privacy.budget import GRAIN, grains_of
 from sfumato.privacy.choices import Choices, score_choices
-from sfumato.privacy.measurements import Noisy, variance_of
+from sfumato.privacy.measurements import Noisy, most_paid, variance_of
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import Max
-from sfumato.privacy.tally import Tally
+from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.attributes import Numeric
 
 TABLE_1 = Schema.loads("""
@@ -115,6 +114,7 @@ def test_equation_14_is_what_taking_one_attribute_after_the_other_needs() -> Non
     assert most_specializations_of_boxes(attributes) == 1 + 2 + 6 * (1 + 67)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3))
 def test_equation_14_is_used_up_by_growth_without_end(leaves: list[int]) -> None:
     """A tree that specializes until nothing is left has made exactly so many specializations."""
@@ -195,12 +195,7 @@ def test_one_pass_and_at_most_three_debits_per_level(adult, adult_codes, method:
 def test_adaptive_growth_spends_all_of_epsilon_on_every_path(adult, adult_codes) -> None:
     draft, purse = run(DiffMulti(), adult.schema, MemoryEngine(*adult_codes), Fraction(1), Recorder(2))
     assert sum(debit.epsilon for debit in purse.debits) == 1
-    tree = draft.structure
-    spent = np.zeros(len(tree), object)
-    for earlier in draft.earlier:
-        spent[earlier.nodes] += [earlier.noisy.rates[index] for index in earlier.noisy.rate_of]
-    spent[tree.ends] += [draft.final.noisy.rates[index] for index in draft.final.noisy.rate_of]
-    assert max(spent[tree.ends]) < 1
+    assert Fraction(1, 2) < most_paid(draft) < 1, "some of it went into choices, which leave no noise behind"
     assert len(set(draft.final.noisy.rates)) > 10
 
 
@@ -315,8 +310,6 @@ def test_an_empty_table_is_published_like_any_other() -> None:
 
 
 def test_a_round_on_the_grid_and_rounds_on_the_tree_share_one_budget(table_1: MemoryEngine) -> None:
-    from sfumato.privacy.tally import Cells
-
     meter = Meter(table_1, Purse(Fraction(1)), Recorder(9), domain_of(TABLE_1))
     whole = Tally(Grid.whole(TABLE_1.shape), 2, (0, 1))
     meter.measure(Cells(whole, 0), Fraction(1, 2), "margin")

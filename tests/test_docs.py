@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from documents import methods_table, reference, with_methods
 from handmade import release_of
-from sfumato import METHODS, WITHOUT_EPSILON, Schema, datasets
-from sfumato.cli.main import reference
+from sfumato import METHODS, WITHOUT_EPSILON, Account, Schema, datasets, verify
+from sfumato.errors import MethodError
+from sfumato.release.folder import FILES
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,6 +35,21 @@ def test_the_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (tmp_path / "release" / "records.parquet").exists()
 
 
+def test_the_method_of_the_contributors_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = blocks("CONTRIBUTING.md", "python")
+    copied = (ROOT / "src" / "sfumato" / "methods" / "laplace.py").read_text()
+    imports = copied[copied.index("from __future__") : copied.index("FEWER =")]
+    (tmp_path / "coarse_method.py").write_text(f"{imports}from sfumato.errors import MethodError\n{example}")
+    monkeypatch.syspath_prepend(tmp_path)
+    method = import_module("coarse_method").Coarse
+    adult = datasets.adult()
+    account = Account(tmp_path / "adult.ledger", adult.schema)
+    assert account.publish(adult.table, method(), 1, out=tmp_path / "release").groups > 10_000
+    assert verify(tmp_path / "release", tmp_path / "adult.ledger").verified
+    with pytest.raises(MethodError, match="cells must be at most 5"):
+        account.publish(adult.table, method(max_cells=5), 1)
+
+
 def test_the_schema_example_is_a_schema() -> None:
     (example,) = blocks("docs/schema.md", "yaml")
     schema = Schema.loads(example)
@@ -47,9 +66,20 @@ def test_the_command_reference_is_up_to_date() -> None:
     assert (ROOT / "docs/cli.md").read_text() == reference(), "run `make docs`"
 
 
-def test_every_method_is_in_the_readme() -> None:
+def test_the_table_of_methods_is_what_the_registry_says() -> None:
     text = (ROOT / "README.md").read_text()
-    assert all(f"| `{name}` |" in text for name in {**METHODS, **WITHOUT_EPSILON})
+    assert text == with_methods(text), "run `make docs`"
+    assert [line.split("`")[1] for line in methods_table().splitlines()[2:]] == [*METHODS, *WITHOUT_EPSILON]
+    for method in (*METHODS.values(), *WITHOUT_EPSILON.values()):
+        assert method.summary in text
+        assert method.additions in text
+
+
+def test_a_table_of_methods_that_is_out_of_date_is_written_anew() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert with_methods(text.replace("| `diffgen` |", "| `another` |")) == text
+    with pytest.raises(AssertionError, match="one place"):
+        with_methods("no place for it")
 
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
@@ -59,3 +89,29 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
 def test_links_between_documents_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+OTHERS = {"people.parquet", "results.parquet"}
+"""A table in an example, and what a comparison writes."""
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if path.name != "CHANGELOG.md"], ids=lambda path: path.name
+)
+def test_files_of_a_release_that_documents_name_are_there(path: Path) -> None:
+    named = set(re.findall(r"`(\w+\.(?:parquet|json))`", path.read_text()))
+    assert named <= {*FILES, "manifest.json", *OTHERS}
+
+
+def test_members_that_the_source_points_to_exist() -> None:
+    sources = [path.read_text() for path in sorted((ROOT / "src").rglob("*.py"))]
+    members = {
+        f"{one.name}.{name}"
+        for source in sources
+        for one in ast.walk(ast.parse(source))
+        if isinstance(one, ast.ClassDef)
+        for name in re.findall(r"^    (?:def )?(\w+)\b", ast.unparse(one), re.MULTILINE)
+    }
+    pointed_to = {name for source in sources for name in re.findall(r"`([A-Z]\w+\.[a-z]\w*)`", source)}
+    assert pointed_to
+    assert pointed_to <= members

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from sfumato.errors import SchemaError, TableError
 from sfumato.schema.attributes import LARGEST, Categorical, Identifier, Numeric
 from sfumato.schema.schema import Schema
-from sfumato.tables import draft_schema, encode, open_table
+from sfumato.tables.draft import draft_schema
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 
 def draft(target: str | None = None, **columns: Any) -> Schema:

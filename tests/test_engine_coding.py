@@ -20,7 +20,8 @@ from one_column import TENTHS, YEAR, names, numeric
 from sfumato.engines.coding import TableCoding
 from sfumato.engines.duckdb import write_slots
 from sfumato.schema.schema import Schema
-from sfumato.tables import encode, open_table
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 from sfumato.tables.streams import Table
 from sfumato.tables.values import REASONS
 
@@ -287,7 +288,7 @@ UNHELD = {"nanosecond", "far second", "half", "while", "elsewhere"}
 @pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind not in UNHELD])
 @pytest.mark.parametrize("more", [{}, MISSING], ids=["plain", "missing"])
 def test_what_duckdb_reads_itself_is_coded_as_in_memory(kind: str, more: dict[str, Any]) -> None:
-    @settings(max_examples=3, database=None)
+    @settings(max_examples=2, database=None)
     @given(COLUMNS[kind])
     def check(column: Any) -> None:
         table, schema = table_of(column, FACTS, more)

@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from open_tables import SMALL, Fuse, Notes, exact
-from sfumato import METHODS, WITHOUT_EPSILON, Account, DiffGen, Mondrian
+from contracts import EVERY_OPEN_METHOD, ONE_OF_EACH, ONE_OF_EACH_OPEN
+from handmade import assert_same_draft
+from open_tables import SMALL, Fuse, Notes, Rows, exact, rows
+from sfumato import METHODS, WITHOUT_EPSILON, Account, Mondrian
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError
 from sfumato.geometry.grid import Grid
+from sfumato.methods.method import Method
 from sfumato.privacy.budget import INFINITE, NonPrivate
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.measurements import Draft
 from sfumato.privacy.tally import Domain, Tally
 from sfumato.without_epsilon import MethodWithoutEpsilon
-from sfumato.without_epsilon.method import OpenDraft
 from test_account import SCHEMA, TABLE, Schema
 
 WHOLE = Tally(Grid.whole(SMALL.shape), 3)
@@ -117,9 +123,17 @@ def account(path: Path) -> Account:
     return Account(path, Schema.loads(SCHEMA.replace("budget: 2\n", "")))
 
 
-def test_a_private_method_is_refused_exact_counts(account: Account, path: Path) -> None:
-    with pytest.raises(PrivacyError, match="diffgen must not see exact counts"):
-        account.publish(TABLE, DiffGen())  # type: ignore[arg-type]
+@ONE_OF_EACH
+def test_a_private_method_without_an_epsilon_sees_nothing(account: Account, path: Path, method: Method) -> None:
+    with pytest.raises(BudgetError, match=f"{method.name} must have an epsilon"):
+        account.publish(TABLE, method)
+    assert not path.exists()
+
+
+@ONE_OF_EACH
+def test_a_private_method_is_not_excused_from_the_budget(account: Account, path: Path, method: Method) -> None:
+    with pytest.raises(MethodError, match="despite_budget must go with a method without epsilon"):
+        account.publish(TABLE, method, 1, despite_budget=True)
     assert not path.exists()
 
 
@@ -129,18 +143,48 @@ def test_no_method_is_of_both_kinds() -> None:
     assert not METHODS.keys() & WITHOUT_EPSILON.keys()
 
 
-def test_a_method_without_epsilon_is_refused_a_meter(account: Account) -> None:
-    with pytest.raises(MethodError, match="mondrian must be published without epsilon"):
-        account.publish(TABLE, Mondrian(k=5), "1")  # type: ignore[arg-type]
+@ONE_OF_EACH_OPEN
+def test_a_method_without_epsilon_is_refused_a_meter(
+    account: Account, path: Path, method: MethodWithoutEpsilon
+) -> None:
+    for refused in (lambda: account.publish(TABLE, method, "1"), lambda: account.plan(method, "1")):
+        with pytest.raises(MethodError, match=f"{method.name} must be published without epsilon"):
+            refused()
+    assert not path.exists()
 
 
-def test_the_account_publishes_and_remembers(account: Account, tmp_path: Path) -> None:
-    release = account.publish(TABLE, Mondrian(k=5), out=tmp_path / "out")
-    assert release.total == 60
+@EVERY_OPEN_METHOD
+def test_the_account_publishes_and_remembers(account: Account, tmp_path: Path, method: MethodWithoutEpsilon) -> None:
+    release = account.publish(TABLE, method, out=tmp_path / "out")
     (publication,) = account.statement().publications
     assert (publication.outcome, publication.paid) == ("published", math.inf)
     assert release.manifest.looks == publication.debits
-    assert {line.reason for line in release.manifest.looks} == {Mondrian.reason}
+    assert {line.reason for line in release.manifest.looks} == {method.reason}
+    assert release.manifest.promise.kept(release.draft.structure, release.draft.final.counts)
+    assert release.draft.is_exact
+    assert 40 <= release.draft.final.counts.sum() <= 60
+
+
+@EVERY_OPEN_METHOD
+@settings(max_examples=10)
+@given(table=rows(40), chance=st.randoms(use_true_random=False))
+def test_a_promise_is_kept_on_any_table_and_the_order_of_rows_tells_nothing(
+    method: MethodWithoutEpsilon, table: Rows, chance: Random
+) -> None:
+    def drafted() -> Draft:
+        schema, counts = method.narrowed(SMALL), exact(table)
+        method.promise(schema).refuse_table(np.bincount([row[-1] for row in table], minlength=3))
+        knowing = method.informed(counts, schema)
+        draft = knowing.publish(counts, schema)
+        assert knowing.promise(schema).kept(draft.structure, draft.final.counts)
+        return draft
+
+    try:
+        draft = drafted()
+    except MethodError:
+        assume(False)
+    chance.shuffle(table)
+    assert_same_draft(draft, drafted())
 
 
 def test_a_budget_is_kept_from_the_start(tmp_path: Path, path: Path) -> None:
@@ -176,7 +220,7 @@ def test_a_table_that_nothing_can_save_is_refused_and_not_booked(
 def test_a_broken_promise_is_no_release(account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = Mondrian.publish
 
-    def careless(_: Mondrian, counts: ExactCounts, schema: Schema) -> OpenDraft:
+    def careless(_: Mondrian, counts: ExactCounts, schema: Schema) -> Draft:
         return really(Mondrian(k=2), counts, schema)
 
     monkeypatch.setattr(Mondrian, "publish", careless)

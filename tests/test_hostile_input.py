@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +25,8 @@ from hostile import TARGETS, attempt, seeds, workplace
 from sfumato import Release, Schema, release
 from sfumato.errors import QueryError, ReleaseError, SchemaError, SfumatoError
 from sfumato.privacy.ledger import Ledger
-from sfumato.release import folder as reading
 from sfumato.release import sql
+from sfumato.release.folder import FIELDS
 
 SLOW = {"sql", "release_file", "question_file"}
 
@@ -113,31 +116,28 @@ def test_yaml_makes_no_objects(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# Memory.
+# Memory and time.
 
 MEASURE = """
-import resource, sys
+import pathlib, resource, sys, time
 sys.path[:0] = {paths!r}
 import hostile
 hostile.folders()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-hostile.attempt({target!r}, open({path!r}, "rb").read())
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+for path in sorted(pathlib.Path({place!r}).iterdir(), key=lambda path: int(path.name.split()[0])):
+    target, data = path.suffix[1:], path.read_bytes()
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    hostile.attempt(target, data)
+    more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+    print(path.stem, more, round(time.process_time() - began), sep=";")
 """
 MOST_MEGABYTES = 600
+MOST_SECONDS = 20
 
 
-def megabytes(target: str, path: Path) -> int:
-    """Read a file in a process of its own; give by how much that raised its peak of memory."""
-    paths = [str(Path(hostile.__file__).parent), str(Path(release.__file__).parents[2])]
-    program = MEASURE.format(paths=paths, target=target, path=str(path))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    return int(done.stdout)
-
-
-def parquet(columns: dict[str, pa.Array], times: int, codec: str = "zstd") -> bytes:
+def parquet(columns: Mapping[str, pa.Array] | pa.Table, times: int = 1, codec: str = "snappy") -> bytes:
     """Write the same rows again and again."""
-    table, file = pa.table(columns), io.BytesIO()
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    file = io.BytesIO()
     with pq.ParquetWriter(file, table.schema, compression=codec) as writer:
         for _ in range(times):
             writer.write_table(table)
@@ -151,8 +151,19 @@ def forged(folder: str, name: str, content: bytes) -> bytes:
     return bytes([kind, names.index(name)]) + content
 
 
-def zeros(*names: str) -> dict[str, pa.Array]:
-    return dict.fromkeys(names, pa.array(np.zeros(1 << 20, np.int64)))
+def structure(folder: str, change: Callable[[Any], object]) -> bytes:
+    """Change the structure of a release."""
+    (place,) = (one for one in hostile.folders() if one.name == folder)
+    plain = json.loads((place / "structure.json").read_text())
+    change(plain)
+    return forged(folder, "structure.json", json.dumps(plain).encode())
+
+
+ZEROS = pa.array(np.zeros(1 << 20, np.int64))
+
+
+def counts(zeros: pa.Array = ZEROS) -> pa.Table:
+    return pa.table([zeros] * len(FIELDS), schema=FIELDS)
 
 
 def wide() -> bytes:
@@ -161,40 +172,105 @@ def wide() -> bytes:
     return "\n".join(["attributes:", *lines]).encode()
 
 
-def long_names() -> bytes:
-    """Repeat one long name."""
-    own = {"attribute": pa.array(["x" * 100_000]).dictionary_encode().take(pa.array(np.zeros(1 << 20, np.int32)))}
-    return parquet(own | zeros("level", "first_leaf", "noisy_count"), 1)
+def long_name() -> bytes:
+    """Call each of many groups by one long name."""
+    (place,) = (one for one in hostile.folders() if one.name == "grid")
+    fields = pq.read_schema(place / "records.parquet")
+    name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1 << 16, np.int32)), pa.array(["x" * 30_000]))
+    rows = pa.array(np.zeros(1 << 16, np.int64))
+    columns = [name if pa.types.is_dictionary(field.type) else rows.cast(field.type) for field in fields]
+    return forged("grid", "records.parquet", parquet(pa.table(columns, schema=fields)))
 
 
-NODES = ("parent", "attribute", "low", "high")
-BOMBS = {
+def long_path(cuts: int = 40_000) -> bytes:
+    """Cut one leaf off after the other: a tree that is a single path."""
+
+    def grow(plain: Any) -> None:
+        nodes = [(2 * at, at, at + 1) for at in range(cuts)]
+        plain["structure"] |= {
+            "parent": [head for head, _, _ in nodes for _ in (0, 1)],
+            "attribute": [0] * (2 * cuts),
+            "low": [end for _, low, high in nodes for end in (low, high)],
+            "high": [end for _, _, high in nodes for end in (high, cuts + 1)],
+        }
+
+    return structure("tree", grow)
+
+
+def many_rules() -> bytes:
+    """Speak of thousands of rules between many leaves."""
+    (place,) = (one for one in hostile.folders() if one.name == "boxes")
+    plain = json.loads((place / "manifest.json").read_text())
+    leaves, rules = 100_000, 5000
+    plain["promise"]["statistics"]["marginals"] = [[1 / leaves] * leaves]
+    plain["promise"]["statistics"]["rules"] = [
+        {"where": {"0": [[at, at + 1]]}, "chances": {"0": 0.5}} for at in range(rules)
+    ]
+    del plain["digest"]
+    digest = hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return json.dumps(plain | {"digest": digest}).encode()
+
+
+def many_questions(plain: Any) -> None:
+    plain["measurements"] *= 30_000
+
+
+def endless_rates(plain: Any) -> None:
+    plain["measurements"][-1]["rates"] = [f"1/{10**18 + 2 * number + 1}" for number in range(30_000)]
+
+
+def a_long_text_among_numbers(plain: Any) -> None:
+    plain["structure"]["parent"] = ["x" * 1_000_000, *["a"] * 1_000]
+
+
+BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a schema of 200 million leaves": ("schema_file", wide),
-    "many counts": ("release_file", lambda: forged("grid", "records.parquet", parquet(zeros("noisy_count"), 24))),
-    "long names": ("release_file", lambda: forged("grid", "margins.parquet", long_names())),
-    "many nodes": ("release_file", lambda: forged("tree", "nodes.parquet", parquet(zeros(*NODES), 8))),
+    "many counts": ("release_file", lambda: forged("grid", "measurements.parquet", parquet(counts(), 24))),
+    "one long text": (
+        "release_file",
+        lambda: forged("grid", "measurements.parquet", parquet({"count": pa.array(["x" * (1 << 28)])}, codec="zstd")),
+    ),
+    "columns of one name": (
+        "release_file",
+        lambda: forged(
+            "grid",
+            "measurements.parquet",
+            parquet(pa.Table.from_arrays([ZEROS] * 300, [*FIELDS.names[:-1], *["rate"] * 296])),
+        ),
+    ),
+    "many records": (
+        "release_file",
+        lambda: forged("boxes", "records.parquet", parquet({"count": ZEROS}, 24)),
+    ),
+    "a long name": ("release_file", long_name),
+    "a long text among numbers": ("release_file", lambda: structure("tree", a_long_text_among_numbers)),
+    "many questions": ("release_file", lambda: structure("grid", many_questions)),
+    "a long path": ("release_file", long_path),
+    "rates that nobody can add up": ("release_file", lambda: structure("tree", endless_rates)),
+    "many rules": ("manifest", many_rules),
 }
-"""Small inputs that stand for much: a gigabyte or more, if they were believed."""
+"""Small inputs that stand for much: a gigabyte or more, or minutes, if they were believed."""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int]]:
+    """Read all of them in a process of its own; by how many megabytes each raised the peak, and its seconds."""
+    place = tmp_path_factory.mktemp("bombs")
+    for number, (name, (target, made)) in enumerate(BOMBS.items()):
+        (place / f"{number} {name}.{target}").write_bytes(made())
+    paths = [str(Path(hostile.__file__).parent), str(Path(release.__file__).parents[2])]
+    program = MEASURE.format(paths=paths, place=str(place))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    lines = (line.split(";") for line in done.stdout.splitlines())
+    return {name.split(" ", 1)[1]: (int(megabytes), int(seconds)) for name, megabytes, seconds in lines}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_small_file_does_not_fill_the_memory(tmp_path: Path, name: str) -> None:
-    target, made = BOMBS[name]
-    (tmp_path / "bomb").write_bytes(made())
-    assert megabytes(target, tmp_path / "bomb") < MOST_MEGABYTES
-
-
-def test_a_table_that_its_file_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pq.write_table(pa.table({"x": [0] * 100_000}), tmp_path / "x.parquet", compression="zstd")
-    assert reading.read_columns(tmp_path / "x.parquet", ["x"]).num_rows == 100_000
-    monkeypatch.setattr(reading, "MOST_VALUES", 10)
-    monkeypatch.setattr(reading, "VALUES_PER_BYTE", 10)
-    with pytest.raises(ReleaseError, match="more values than its size can hold"):
-        reading.read_columns(tmp_path / "x.parquet", ["x"])
-    pq.write_table(pa.table({"x": [0]}), tmp_path / "y.parquet", compression="brotli")
-    with pytest.raises(ReleaseError, match="must be packed as Sfumato packs it"):
-        reading.read_columns(tmp_path / "y.parquet", ["x"])
+def test_a_small_file_takes_little_memory_and_time(measured: dict[str, tuple[int, int]], name: str) -> None:
+    megabytes, seconds = measured[name]
+    assert megabytes < MOST_MEGABYTES
+    assert seconds < MOST_SECONDS
 
 
 def test_attributes_together_have_a_bound() -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from sfumato.without_epsilon.confidence import read_knowledge
 
 from sfumato.errors import MethodError
 from sfumato.release.promises import Knowledge, Rule, expected_confidence
 from sfumato.schema.schema import Schema
+from sfumato.without_epsilon.confidence import read_knowledge
 
 SCHEMA = Schema.loads("""
 attributes:

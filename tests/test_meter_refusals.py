@@ -11,10 +11,11 @@ import pytest
 
 from replay import Purse, Recorder
 from sfumato.engines.memory import MemoryEngine
-from sfumato.errors import CountError, PrivacyError
+from sfumato.errors import CountError, PrivacyError, ReleaseError
 from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
+from sfumato.models import model_type
 from sfumato.privacy.choices import Choices
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import BalancedMax, Max
@@ -146,7 +147,7 @@ class LooseChoices(Choices):
     """Choices that could check nothing."""
 
 
-class LooseWays(Candidates):
+class LooseCandidates(Candidates):
     """Candidates that could change."""
 
 
@@ -177,7 +178,9 @@ def test_what_only_resembles_a_question_or_a_price_is_refused(cells: Cells, spen
         LooseChoices(GRID, SPLITS.candidates, SPLITS.group_starts),
         Choices(
             GRID,
-            LooseWays(*(getattr(SPLITS.candidates, name) for name in ("places", "attributes", "borders", "starts"))),
+            LooseCandidates(
+                *(getattr(SPLITS.candidates, name) for name in ("places", "attributes", "borders", "starts"))
+            ),
             SPLITS.group_starts,
         ),
         Choices(LooseTally(Grid.whole(SHAPE), CLASSES, (0,)), SPLITS.candidates, SPLITS.group_starts),
@@ -187,4 +190,58 @@ def test_what_only_resembles_choices_is_refused(choices: Choices) -> None:
     meter, purse, recorder = metered(Engine())
     with pytest.raises(PrivacyError, match="our own"):
         meter.select(choices, Max(), Fraction(1, 2), "choice", "permute-and-flip")
+    assert (purse.debits, recorder.calls) == ([], [])
+
+
+def unread() -> None:
+    raise AssertionError("it looked")
+
+
+GROUPS = Cells(Tally(Grid.of_groups([[[0, 2], [1, 3, 4, 5, 6, 7]]]), CLASSES))
+OTHER_TREE = Cells(Tally(Tree.whole(SHAPE).refine([0], [0], [0, 2, 8], [0, 3]), CLASSES))
+
+
+@pytest.mark.parametrize(
+    ("model", "cells"),
+    [
+        ("grid", Cells(LEAF)),
+        ("grid", Cells(LEAF, "place")),
+        ("coclusters", Cells(LEAF)),
+        ("tree", GROUPS),
+        ("tree with the paper's weights", GROUPS),
+    ],
+)
+def test_what_a_model_could_not_read_is_refused_before_it_is_paid_for(model: str, cells: Cells) -> None:
+    meter, purse, recorder = metered(Engine(unread), refuse_unreadable=model_type(model).reader().refuse)
+    for spend in (Fraction(1, 2), Fraction(2)):
+        with pytest.raises(ReleaseError, match="what the release's model can read"):
+            meter.measure(cells, spend, "counts")
+    assert (purse.debits, recorder.calls, meter.measured, meter.left) == ([], [], (), 1)
+
+
+def test_a_tree_that_has_not_grown_from_the_one_asked_about_is_refused_unpaid() -> None:
+    meter, purse, recorder = metered(Engine(), refuse_unreadable=model_type("tree").reader().refuse)
+    meter.measure(Cells(LEAF), Fraction(1, 2), "right")
+    for cells in (OTHER_TREE, Cells(Tally(Tree.whole(SHAPE), CLASSES))):
+        with pytest.raises(ReleaseError, match="one tree that grows"):
+            meter.measure(cells, Fraction(1, 4), "other")
+    assert (len(purse.debits), len(recorder.calls), len(meter.measured)) == (1, 1, 1)
+    finer = HALVES.refine([1], [0], [0, 1, 4], [0, 3])
+    meter.measure(Cells(Tally(finer, CLASSES)), Fraction(1, 4), "finer")
+
+
+def test_what_a_model_can_read_is_paid_for_and_kept() -> None:
+    for model, cells in (("grid", GROUPS), ("grid", Cells(GRID)), ("tree", Cells(LEAF)), ("tree", Cells(GRID, 0))):
+        meter, purse, _ = metered(Engine(), refuse_unreadable=model_type(model).reader().refuse)
+        found = meter.measure(cells, Fraction(1, 2), "counts")
+        assert meter.measured == (found,)
+        assert len(purse.debits) == 1
+
+
+def test_a_margin_of_part_of_the_table_is_refused_unpaid() -> None:
+    """A release could not tell of which part it is."""
+    meter, purse, recorder = metered(Engine(unread))
+    for tally in (Tally(HALVES, CLASSES, (0,)), Tally(Grid.whole(SHAPE).refine(0, (4,)), CLASSES, (0,))):
+        with pytest.raises(PrivacyError, match="a margin must be of the whole table"):
+            meter.measure(Cells(tally, 0), Fraction(1, 2), "margin")
     assert (purse.debits, recorder.calls) == ([], [])

@@ -7,17 +7,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_tables import SMALL, Rows, drafted, exact, groups_by_hand, rows
 from sfumato import Mondrian, Schema
 from sfumato.errors import MethodError, SchemaError
-from sfumato.models.regions import regions_of
 
 SCORES = st.sampled_from(["median", "infogain"])
 
 
+@settings(max_examples=50)
 @given(rows(), st.integers(2, 12), SCORES, st.integers(1, 2), st.booleans())
 def test_every_group_has_k_records_and_l_values(table: Rows, k: int, score: str, diversity: int, narrow: bool) -> None:
     method = Mondrian(k=k, score=score, diversity=diversity, narrow=narrow)
@@ -31,13 +31,14 @@ def test_every_group_has_k_records_and_l_values(table: Rows, k: int, score: str,
     assert held.tolist() == [[group[label] for label in range(3)] for group in groups]
 
 
+@settings(max_examples=50)
 @given(rows(), st.integers(2, 6), SCORES)
 def test_no_allowed_split_is_left(table: Rows, k: int, score: str) -> None:
     if len(table) < k:
         return
     draft = drafted(Mondrian(k=k, score=score, narrow=False), table)
     codes = np.array(table)
-    region = regions_of(draft.structure, [np.array(column, np.uint8) for column in codes[:, :-1].T])
+    region = draft.structure.regions_of([np.array(column, np.uint8) for column in codes[:, :-1].T])
     boxes = draft.structure.boxes[draft.structure.ends]
     for one in np.unique(region):
         inside = codes[region == one]
@@ -52,13 +53,14 @@ def test_no_allowed_split_is_left(table: Rows, k: int, score: str) -> None:
                 assert not all(part >= k or (empty_allowed and part == 0) for part in parts)
 
 
+@settings(max_examples=50)
 @given(rows(), st.integers(2, 6))
 def test_intervals_end_where_someone_is(table: Rows, k: int) -> None:
     if len(table) < k:
         return
     wide, narrow = (drafted(Mondrian(k=k, narrow=narrow), table) for narrow in (False, True))
     codes = np.array(table)
-    region = regions_of(narrow.structure, [np.array(column, np.uint8) for column in codes[:, :-1].T])
+    region = narrow.structure.regions_of([np.array(column, np.uint8) for column in codes[:, :-1].T])
     boxes = narrow.structure.boxes[narrow.structure.ends]
     for one in np.unique(region):
         for at in (0, 2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,21 +13,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mutants
+from contracts import cases, examples, first_examples
+from handmade import assert_same_draft
 from paths import NOWHERE, boxes_of, charged, paid_by_points, places_of, points_of, used
-from replay import Call, Purse, Recorder, Replayer, assert_same_draft, domain_of, loss_of
-from sfumato import DiffMulti
+from replay import Call, Purse, Recorder, Replayer, domain_of, loss_of
+from sfumato import METHODS, DiffMulti
 from sfumato.engines import memory
-from sfumato.methods.method import Draft
+from sfumato.methods.method import Method
+from sfumato.models import model_type
+from sfumato.models.tree import TreeModel
 from sfumato.privacy import choices as scoring
 from sfumato.privacy.budget import Debit
-from sfumato.privacy.charges import Charges
-from sfumato.privacy.meter import Meter
+from sfumato.privacy.measurements import Draft
+from sfumato.privacy.meter import Charges, Meter
 from sfumato.privacy.tally import Tally
-from test_replay import SCHEMA, VARIANTS, engine
+from test_replay import SCHEMA, engine
 from test_replay import rows as records
 from test_selection import permuted_and_flipped, softmax
 
-METHODS = pytest.mark.parametrize("method", [one for one in VARIANTS if isinstance(one, DiffMulti)], ids=str)
+
+def of_trees(methods: Iterable[Method]) -> Iterator[Method]:
+    """Keep those that publish the nodes of a tree: their paths pay different amounts."""
+    return (one for one in methods if issubclass(model_type(one.model), TreeModel))
+
+
 POINTS = points_of(SCHEMA.shape)
 
 tables = st.builds(lambda rows, times: rows * times, st.lists(records, max_size=10), st.sampled_from([1, 1, 20]))
@@ -74,7 +83,7 @@ class Publication:
     calls: list[Call]
 
 
-def publish(method: DiffMulti, table: list, epsilon: Fraction, mechanisms) -> Publication:
+def publish(method: Method, table: list, epsilon: Fraction, mechanisms) -> Publication:
     purse = Purse(epsilon)
     meter = Noting(engine(table), purse, mechanisms, domain_of(SCHEMA))
     draft = method.publish(meter, SCHEMA, method.plan(SCHEMA, epsilon))
@@ -82,7 +91,7 @@ def publish(method: DiffMulti, table: list, epsilon: Fraction, mechanisms) -> Pu
 
 
 def neighbours(
-    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int, **sizes: int
+    method: Method, table: list, extra: tuple, epsilon: Fraction, seed: int, **sizes: int
 ) -> tuple[Publication, Publication]:
     """Publish a table, and with the same answers the table with one more record, counting in blocks of these sizes."""
     recorder = Recorder(seed)
@@ -154,31 +163,18 @@ def log_shares(selection: str, scores: np.ndarray, rate: float) -> np.ndarray:
     return exponents + np.log((others * weights / 2).sum(axis=1))
 
 
-@METHODS
-@settings(max_examples=8, deadline=None)
+@cases(of_trees(examples(METHODS)))
+@settings(max_examples=6)
 @given(table=tables, extra=records, epsilon=epsilons, seed=seeds)
-def test_no_record_loses_more_in_a_round_than_its_place_pays(
-    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int
+def test_no_record_loses_more_than_its_path_pays(
+    method: Method, table: list, extra: tuple, epsilon: Fraction, seed: int
 ) -> None:
-    check_losses(*neighbours(method, table, extra, epsilon, seed), extra)
-
-
-@METHODS
-@settings(max_examples=8, deadline=None)
-@given(table=tables, epsilon=epsilons, seed=seeds)
-def test_of_all_paths_the_dearest_costs_what_the_debits_say(
-    method: DiffMulti, table: list, epsilon: Fraction, seed: int
-) -> None:
-    check_paths(publish(method, table, epsilon, Recorder(seed)), epsilon)
-
-
-@METHODS
-@settings(max_examples=6, deadline=None)
-@given(table=tables, extra=records, epsilon=epsilons, seed=seeds)
-def test_no_answer_to_a_choice_changes_its_probability_by_more_than_is_paid(
-    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int
-) -> None:
-    check_exact_losses(*neighbours(method, table, extra, epsilon, seed), extra)
+    """In no round, by no answer to a choice, and in all; and neighbours with the same answers draft the same."""
+    left, right = neighbours(method, table, extra, epsilon, seed)
+    check_losses(left, right, extra)
+    check_exact_losses(left, right, extra)
+    check_paths(left, epsilon)
+    assert_same_draft(left.draft, right.draft)
 
 
 @pytest.mark.parametrize("scores", [(3,), (3, 3), (5, 4, 2), (7, 7, 7, 0), (-4, -2, -2, -1, -9), (0, 1, 2, 3, 4, 5)])
@@ -189,21 +185,11 @@ def test_exact_probabilities_are_those_of_the_definition(scores: tuple[int, ...]
         assert np.exp(log_shares("exponential", np.array(scores), float(rate))) == pytest.approx(softmax(scores, rate))
 
 
-@METHODS
-@settings(max_examples=4, deadline=None)
-@given(table=tables, extra=records, epsilon=epsilons, seed=seeds)
-def test_neighbours_with_the_same_answers_draft_the_same(
-    method: DiffMulti, table: list, extra: tuple, epsilon: Fraction, seed: int
-) -> None:
-    left, right = neighbours(method, table, extra, epsilon, seed)
-    assert_same_draft(left.draft, right.draft)
-
-
-@METHODS
-@settings(max_examples=4, deadline=None)
+@cases(of_trees(first_examples(METHODS)))
+@settings(max_examples=4)
 @given(table=st.lists(records, max_size=30), extra=records, seed=seeds, block=st.integers(2, 9), dense=dense_sizes)
 def test_sizes_of_blocks_change_nothing(
-    method: DiffMulti, table: list, extra: tuple, seed: int, block: int, dense: int
+    method: Method, table: list, extra: tuple, seed: int, block: int, dense: int
 ) -> None:
     """Small blocks, counting by sorting and small chunks of candidates are met by the neighbour alone."""
     small = {"BLOCK": block, "SORTED_BLOCK": 2 * block, "DENSE": dense, "CHUNK": block}
@@ -212,7 +198,7 @@ def test_sizes_of_blocks_change_nothing(
     assert_same_draft(left.draft, right.draft)
 
 
-def some_neighbours(method: DiffMulti) -> Iterator[tuple[Publication, Publication, tuple]]:
+def some_neighbours(method: Method) -> Iterator[tuple[Publication, Publication, tuple]]:
     """Publish tables that are always the same, on which a planted mistake must not survive."""
     rng = np.random.default_rng(3)
     for seed in range(3):
@@ -221,7 +207,7 @@ def some_neighbours(method: DiffMulti) -> Iterator[tuple[Publication, Publicatio
 
 
 def check_some_tables() -> None:
-    for method in (DiffMulti(), DiffMulti(score="ncp"), DiffMulti.as_published(specializations=9)):
+    for method in of_trees(first_examples(METHODS)):
         for left, right, extra in some_neighbours(method):
             check_losses(left, right, extra)
             check_paths(left, Fraction(4))

@@ -6,11 +6,16 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import sfumato
 from planted import BUGS, CUT, HONEST, LONE, Bug, audited, check_by_replay, found_by_replay, planted
+from sfumato import Account
+from sfumato.audit.events import SCHEMA
+from sfumato.errors import PrivacyError
 
+TABLE = pd.DataFrame({"job": ["Clerk", "Farmer"] * 5, "age": [0, 3] * 5, "class": ["Yes", "No"] * 5})
 METHODS = sorted((Path(sfumato.__file__).parent / "methods").glob("*.py"))
 
 
@@ -29,6 +34,18 @@ def test_the_attack_refutes_what_changes_a_distribution(bug: Bug) -> None:
 @pytest.mark.parametrize("bug", [HONEST, replace(HONEST, method=CUT, pair=LONE, runs=200)], ids=["laplace", "diffgen"])
 def test_the_attack_does_not_refute_the_honest(bug: Bug) -> None:
     assert not audited(bug).refuted
+
+
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.account], ids=lambda bug: bug.words)
+def test_the_account_seals_no_such_release(bug: Bug, tmp_path: Path) -> None:
+    """What was paid stays paid, and there is no release."""
+    account = Account(tmp_path / "people.ledger", SCHEMA)
+    with pytest.raises(PrivacyError, match=bug.account):
+        planted(bug, lambda bug: account.publish(TABLE, bug.method, 1, out=tmp_path / "release"))
+    (publication,) = account.statement().publications
+    assert (publication.outcome, publication.paid) == ("failed", 1)
+    assert not (tmp_path / "release").exists()
+    assert account.publish(TABLE, bug.method, 1, out=tmp_path / "release").manifest.epsilon == 1
 
 
 def test_nothing_planted_escapes_both() -> None:

@@ -1,7 +1,8 @@
-"""What the public gets: counts that add up to the noisy total, with honest deviations, and records that fit them."""
+"""What the public gets: records that hold the noisy total, and samples that lie in the domain and fall as counted."""
 
 from __future__ import annotations
 
+import datetime
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -11,134 +12,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-from sfumato.models.consistency import nonnegative
 
-from handmade import BOXES, RANGES, assert_equal, box_releases, leaf_weights, manifest_of, release_of, weight_by_hand
+from handmade import BOXES, PEOPLE, assert_equal, release_of
 from sfumato import Release, Schema
-from sfumato.errors import ReleaseError
-from sfumato.geometry.grid import Grid
-from sfumato.models.model import Z95, Estimate
-from sfumato.privacy.measurements import Noisy
-from sfumato.privacy.noise import SeededStream, discrete_laplace
-
-# Counting.
-
-
-# A margin of which the first part takes more, once the second part's negative counts are made up for.
-LOPSIDED = release_of(BOXES, ((0, 2, 6), (0, 4), (0, 3)), np.array([90, 30, 5, 5]), {0: np.array([9, 3, -1, -2, 4, 0])})
-
-
-@given(box_releases(), RANGES)
-@example(LOPSIDED, {"a": (0, 1)})
-def test_a_count_is_the_sum_over_cells_of_their_share_inside(release: Release, box: dict) -> None:
-    answer = release.count(leaf_weights(box))
-    weights = weight_by_hand(release, box)
-    assert answer.value == pytest.approx((weights * release.model.counts.counts).sum(), abs=1e-6)
-    assert answer.stddev == pytest.approx(math.sqrt((release.model.counts.variances @ weights**2).sum()), abs=1e-6)
-    if "class" not in box:
-        wanted = np.array(
-            [box.get(name, (0, leaves)) for name, leaves in zip(BOXES.predictors, BOXES.shape, strict=True)]
-        )
-        ranges = release.regions.boxes(0, release.groups)
-        inside = ((ranges[:, :, 0] >= wanted[:, 0]) & (ranges[:, :, 1] <= wanted[:, 1])).all(axis=1)
-        resolved = release.model.counts.counts[inside].sum()
-        assert answer.assumed == pytest.approx(answer.value - resolved, abs=1e-6)
-
-
-@given(box_releases(), st.data())
-def test_nothing_is_assumed_where_a_condition_follows_the_groups(release: Release, data: st.DataObject) -> None:
-    box = {}
-    for name, cut in zip(BOXES.predictors, release.regions.cuts, strict=True):
-        box[name] = tuple(sorted(data.draw(st.tuples(st.sampled_from(cut), st.sampled_from(cut)))))
-    answer = release.count(leaf_weights(box))
-    assert (answer.assumed, answer.aligned) == (0, True)
-    assert answer.value == int(answer.value)
-
-
-@given(box_releases())
-def test_everyone_is_the_noisy_total(release: Release) -> None:
-    assert release.count().value == release.total
-    assert release.count("b = Any and a between 0 and 5 and c >= 0").value == pytest.approx(release.total)
-
-
-@given(box_releases(), st.integers(0, 6))
-def test_what_is_counted_apart_adds_up(release: Release, bound: int) -> None:
-    below, above = release.count(f"a < {bound}"), release.count(f"a >= {bound}")
-    assert below.value + above.value == pytest.approx(release.total, abs=1e-6)
-
-
-def test_regions_with_different_noise_give_the_deviation_of_their_mixture() -> None:
-    grid = Grid(((0, 2, 6), (0, 2, 4), (0, 3)))
-    counts = Noisy(np.arange(8).reshape(4, 2), (Fraction(1), Fraction(1, 10)), np.array([0, 1, 1, 0]))
-    release = Release(BOXES, grid, counts, {}, manifest_of(BOXES, 8))
-    weights = weight_by_hand(release, {"a": (0, 4), "b": (2, 3)})
-    answer = release.count(leaf_weights({"a": (0, 4), "b": (2, 3)}))
-    assert answer.stddev == pytest.approx(math.sqrt((counts.variances @ weights**2).sum()))
-
-
-def test_a_contradiction_covers_nobody_and_assumes_nothing() -> None:
-    answer = release_of(BOXES, None, np.array([30, 60])).count("a < 3 and b = x and b = y")
-    assert (answer.value, answer.stddev, answer.assumed, answer.aligned) == (0, 0, 0, True)
-
-
-def test_the_papers_way_spreads_evenly() -> None:
-    by_margin = release_of(BOXES, None, np.array([30, 60]), {0: np.array([10, 0, 0, 0, 0, 0])})
-    assert by_margin.count("a = 0").value == pytest.approx(90)
-    assert release_of(BOXES, None, np.array([30, 60])).count("a = 0").value == pytest.approx(15)
-
-
-def test_the_deviation_of_one_count_is_the_discrete_laplaces() -> None:
-    release = release_of(BOXES, None)
-    q = math.exp(-0.5)
-    assert release.count("class = yes").stddev == pytest.approx(math.sqrt(2 * q) / (1 - q))
-    assert release.count().stddev == pytest.approx(math.sqrt(2) * math.sqrt(2 * q) / (1 - q))
-
-
-def test_the_interval_is_the_normal_one() -> None:
-    assert Estimate(10, 2, 0, True).interval == (10 - Z95 * 2, 10 + Z95 * 2)
-
-
-def test_an_estimate_tells_what_its_interval_leaves_out() -> None:
-    assert str(Estimate(5127.3, 19.4, 0, True)) == "5,127 ± 38 (95 %)"
-    assert "300 rests on spreading" in str(Estimate(5127.3, 19.4, 300.2, False))
-
-
-@pytest.mark.parametrize("condition", ["", "a < 3", "b = x and class = yes", "a between 1 and 4 and c = 1"])
-def test_deviations_are_those_of_many_releases(condition: str) -> None:
-    grid = Grid(((0, 2, 6), (0, 2, 4), (0, 3)))
-    truth = np.arange(100, 108).reshape(4, 2)
-    draws = truth + discrete_laplace(SeededStream(1), Fraction(1, 2), 8 * 1500).reshape(1500, 4, 2)
-    releases = [Release(BOXES, grid, Noisy.even(one, Fraction(1, 2)), {}, manifest_of(BOXES, 8)) for one in draws]
-    answers = np.array([release.count(condition).value for release in releases])
-    claimed = releases[0].count(condition).stddev
-    exact = Release(BOXES, grid, Noisy.even(truth, Fraction(1, 2)), {}, manifest_of(BOXES, 8)).count(condition).value
-    assert answers.std() == pytest.approx(claimed, rel=0.12)
-    assert answers.mean() == pytest.approx(exact, abs=5 * claimed / math.sqrt(1500))
-    assert 0.92 < (np.abs(answers - exact) <= Z95 * claimed).mean() < 0.975
-
+from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.models.consistency import nonnegative
+from sfumato.tables.encode import encode
+from sfumato.tables.sources import open_table
 
 # Records.
-
-
-@given(st.lists(st.integers(-1000, 100_000), min_size=1, max_size=200))
-@example([1, 0, 0, -1])
-@example([5, 5, 5, -1])
-@example([2**40, 1, 1, -(2**39) - 1])
-def test_the_projection_keeps_the_noisy_total(counts: list[int]) -> None:
-    projected = nonnegative(np.array(counts), "projection")
-    assert (projected >= 0).all()
-    assert projected.sum() == max(sum(counts), 0)
-
-
-@given(st.lists(st.integers(-100, 100), min_size=2, max_size=50))
-def test_the_projection_keeps_the_order(counts: list[int]) -> None:
-    projected = nonnegative(np.array(counts), "projection")
-    falling = projected[np.argsort(np.array(counts), kind="stable")]
-    assert (np.diff(falling) >= -1).all()
-    if min(counts) >= 0:
-        assert projected.tolist() == counts
 
 
 def test_clamping_cuts_at_zero() -> None:
@@ -224,3 +106,106 @@ def test_the_promise_is_the_sum_of_the_debits(people: Release) -> None:
 
 def test_a_release_shows_no_counts_in_its_name() -> None:
     assert repr(release_of()) == "Release(test, epsilon=1/2, groups=48)"
+
+
+# Samples.
+
+
+def test_samples_lie_in_the_domain(people: Release) -> None:
+    """Every drawn value has a leaf, none lies outside the declared bounds."""
+    sample = people.sample(5000, seed=1)
+    coded = encode(open_table(sample), PEOPLE)
+    assert coded.misfits == ()
+    assert coded.outside == {}
+
+
+def test_samples_fall_into_groups_as_counted(people: Release) -> None:
+    size = 40_000
+    coded = encode(open_table(people.sample(size, seed=2)), PEOPLE)
+    regions = people.regions.regions_of([coded.columns[name] for name in PEOPLE.predictors])
+    drawn = np.bincount(regions * 2 + coded.columns["income"], minlength=2 * people.groups)
+    counts = nonnegative(people.model.counts.counts, "projection").ravel()
+    expected = counts / counts.sum() * size
+    assert drawn[counts == 0].sum() == 0
+    assert (np.abs(drawn - expected) <= 6 * np.sqrt(expected) + 1).all()
+
+
+@pytest.mark.parametrize("margin", [None, np.array([30, 10, 1, 0, 5])])
+def test_inside_groups_samples_follow_the_margins(margin: np.ndarray | None) -> None:
+    size = 40_000
+    release = release_of(margins={} if margin is None else {0: margin})
+    jobs = encode(open_table(release.sample(size, seed=3)), PEOPLE).columns["job"]
+    drawn = np.bincount(jobs, minlength=5)
+    inside = [0.5, 0.5, 0.5, 0.5] if margin is None else [0.75, 0.25, 1, 0]
+    for leaf, share in enumerate(inside):
+        group = drawn[leaf // 2 * 2 : leaf // 2 * 2 + 2].sum()
+        assert drawn[leaf] == pytest.approx(share * group, abs=6 * math.sqrt(group) * math.sqrt(share * (1 - share)))
+
+
+def test_the_same_seed_draws_the_same_records(people: Release) -> None:
+    assert people.sample(500, seed=7).equals(people.sample(500, seed=7))
+    assert not people.sample(500, seed=7).equals(people.sample(500, seed=8))
+    assert not people.sample(500).equals(people.sample(500))
+
+
+def test_missing_leaves_become_null_or_their_name(people: Release) -> None:
+    missing = release_of(margins={1: np.array([0] * 74 + [9])})
+    ages = missing.sample(2000, seed=1)["age"]
+    assert 0 < ages.null_count < 2000
+    assert "Unknown" in people.sample(2000, seed=1)["job"].to_pylist()
+
+
+def test_values_are_on_the_grid_of_their_kind(people: Release) -> None:
+    sample = people.sample(2000, seed=4)
+    assert sample.schema.field("age").type == pa.int64()
+    assert sample.schema.field("born").type == pa.date32()
+    assert sample.schema.field("height").type == pa.float64()
+    dates, heights = sample["born"].to_pylist(), np.array(sample["height"])
+    assert datetime.date(1990, 1, 1) <= min(dates) < max(dates) <= datetime.date(1990, 2, 10)
+    assert len(set(dates)) > 30
+    assert (heights == np.round(heights, 3)).all()
+    assert heights.max() <= 2.4
+    assert max(sample["wage"].to_pylist()) <= 100
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "step"),
+    [
+        (0, "1e-15", "1e-16"),
+        ("-9e14", "9e14", "1e12"),
+        (0, 1, "0.3"),
+        ("1e14", "100000000000000.000001", "0.0000001"),
+        ("0001-01-01", "9999-12-30", 365),
+    ],
+)
+def test_every_grid_that_a_schema_may_declare_can_be_used(lower: object, upper: object, step: object) -> None:
+    try:
+        schema = Schema.loads(f"attributes: {{x: {{kind: numeric, lower: {lower}, upper: {upper}, step: {step}}}}}")
+    except SfumatoError:
+        return
+    release = release_of(schema, None, np.array([100]))
+    assert release.records().num_rows == 1
+    coded = encode(open_table(release.sample(200, seed=1)), schema)
+    assert (coded.misfits, coded.outside) == ((), {})
+    assert len(np.unique(coded.columns["x"])) > 1
+    assert release.count(f"x >= {lower}").value == pytest.approx(100)
+
+
+def test_as_many_records_as_asked(people: Release) -> None:
+    assert people.sample(0).num_rows == 0
+    assert people.sample(0).column_names == list(PEOPLE.attributes)[1:]
+    assert people.sample(1).num_rows == 1
+    assert people.sample().num_rows == people.total
+    with pytest.raises(ReleaseError, match=r"rows \(-1\) must be"):
+        people.sample(-1)
+
+
+def test_a_negative_seed_is_refused(people: Release) -> None:
+    with pytest.raises(SfumatoError, match="seed"):
+        people.sample(1, seed=-1)
+
+
+def test_no_people_can_still_be_sampled() -> None:
+    nobody = release_of(BOXES, None, np.array([-4, -2]))
+    assert nobody.sample().num_rows == 0
+    assert nobody.sample(10).num_rows == 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -14,18 +15,25 @@ import pandas as pd
 import pytest
 
 from command_line import HEADER, SCHEMA, done, done_json, people, publish, refused, write
-from handmade import BOXES, handmade_tree, release_of, release_over
+from contracts import ONE_OF_EVERY_KIND
+from contracts import publish as published
+from handmade import BOXES, drafted, handmade_tree, manifest_of, release_of, release_over
 from pages import Page, problems_of
 from sfumato import Account, DiffGen, Release, Schema
+from sfumato.methods.method import Parameters
+from sfumato.models.margins import Margin
 from sfumato.models.model import Z95
 from sfumato.pictures.inline import picture
-from sfumato.privacy.measurements import Margin
+from sfumato.privacy.measurements import Noisy
+from sfumato.release import folder
 from sfumato.report import report
 from sfumato.report.asking import bins_of, every_bins, half_widths, questions_to, together
 from sfumato.report.distributions import strongest_pairs
 from sfumato.report.html import Html, tag
-from sfumato.report.promise import snippets
+from sfumato.report.promise import FILES, snippets
 from sfumato.schema.conditions import read_condition
+from test_account import SCHEMA as FEW_SCHEMA
+from test_account import TABLE as FEW
 from test_cli_confidence import GIVEN, STATISTICS
 
 DP = ["publish", "people.csv", "--epsilon", "1", "--out", "out"]
@@ -54,16 +62,16 @@ def page_of(*arguments: object) -> str:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_has_its_page(method: str) -> None:
+@pytest.mark.parametrize("shown", METHODS)
+def test_what_stands_on_a_page(shown: str) -> None:
     Path("people.schema.yaml").write_text(SCHEMA.replace("budget: 4\n", ""))
     Path("public.csv").write_text(STATISTICS)
-    done(*METHODS[method])
+    done(*METHODS[shown])
     source = page_of("out")
     assert problems_of(source) == []
     page, release = Page(source), Release.load("out")
     for expected in (
-        *(method, release.manifest.digest, release.manifest.publication, SHAPES[method], "The promise", "The ledger"),
+        *(shown, release.manifest.digest, release.manifest.publication, SHAPES[shown], "The promise", "The ledger"),
         *(
             "What it holds",
             "What to expect of queries",
@@ -77,6 +85,7 @@ def test_every_method_has_its_page(method: str) -> None:
         assert expected in page.text
     for name in release.manifest.files:
         assert name in page.text
+        assert FILES[name] in page.text
     if release.manifest.promise is None:
         assert "exp(ε) = 2.72" in page.text
         assert "tables that differ by adding or removing one record" in page.text
@@ -87,6 +96,20 @@ def test_every_method_has_its_page(method: str) -> None:
     assert "CANARY" not in source
     assert page.tags.count("svg") > 4
     assert {name for name, _ in page.attributes} >= {"role", "aria-label"}
+
+
+@ONE_OF_EVERY_KIND
+def test_every_method_has_its_page(method: Parameters, tmp_path: Path) -> None:
+    people = Schema.loads(FEW_SCHEMA.replace("budget: 2\n", ""))
+    out = tmp_path / "release"
+    release = published(Account(tmp_path / "people.ledger", people), pd.concat([FEW] * 50), method, out)
+    source = report(release, "release")
+    assert problems_of(source) == []
+    assert {method.name, release.manifest.publication} <= set(re.findall(r"[\w-]+", Page(source).text))
+
+
+def test_every_file_of_a_release_is_told_and_no_other() -> None:
+    assert FILES.keys() == {*folder.FILES, folder.MANIFEST_FILE}
 
 
 @pytest.mark.usefixtures("here")
@@ -205,10 +228,10 @@ def test_small_releases_have_pages(attributes: str) -> None:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("method", ["diffgen", "cdiffgen", "diffmulti", "dpcocgen"])
-def test_a_release_of_nobody_has_a_page(method: str) -> None:
+@pytest.mark.parametrize("shown", ["diffgen", "cdiffgen", "diffmulti", "dpcocgen"])
+def test_a_release_of_nobody_has_a_page(shown: str) -> None:
     Path("people.csv").write_text(HEADER)
-    done(*METHODS[method])
+    done(*METHODS[shown])
     assert problems_of(page_of("out")) == []
 
 
@@ -302,6 +325,23 @@ def test_questions_say_what_they_ask(adult) -> None:
             if asked.own:
                 assert one.count(asked.weights).aligned
         assert written > 10 or one.schema.name == HOSTILE
+
+
+def test_answers_of_a_small_table_are_sized_in_whole_people() -> None:
+    cuts = tuple(tuple(range(leaves + 1)) for leaves in BOXES.shape)
+    small = Page(report(release_of(BOXES, cuts, (np.arange(144) % 9 == 0) * 20), "r")).text
+    assert "below 1 " in small
+    assert "3 to 32 " in small
+    assert "below 0" not in small
+
+
+def test_a_page_tells_of_marks_that_are_there() -> None:
+    tree = handmade_tree()
+    exact = Release(BOXES, drafted(tree, Noisy.exact(np.array([[9, 0], [8, 0], [0, 3]]))), manifest_of(BOXES, 6))
+    noisy = Page(report(release_over(tree, [[9, 0], [8, 0], [0, 3]]), "r")).text
+    assert "Hatched: nobody." in Page(report(exact, "r")).text
+    assert "Hatched: the 95 % interval" in noisy
+    assert "Filled: whole regions. Open: others." in noisy
 
 
 def test_the_strongest_pair_is_found() -> None:

@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-import sfumato.papers.catalogue as catalogue
 
 from command_line import RUNNER
 from sfumato.cli import main
 from sfumato.cli.show import REFUSED
+from sfumato.papers import reproduction as catalogue
 from sfumato.papers.figures import (
     TITLES,
     Between,

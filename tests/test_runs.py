@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import time
+import pickle
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 from sfumato.errors import ReleaseError
-from sfumato.evaluate.runs import Kept, carry_out
+from sfumato.evaluate.runs import Kept, _attempted, _uninterrupted, carry_out
 
 KEYS = [{"run": run, "epsilon": "1/2"} for run in range(5)]
 
@@ -32,6 +34,10 @@ def dying(key):
     if key["run"] == 3:
         os._exit(9)
     return squared(key)
+
+
+def wrong(_):
+    raise ValueError("wrong")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -58,15 +64,54 @@ def test_a_failure_keeps_what_was_finished(tmp_path):
 def test_a_process_that_dies_is_told_and_nothing_waits_for_it(tmp_path):
     with pytest.raises(ReleaseError, match="the process of one died"):
         carry_out(dying, KEYS, Kept(tmp_path), workers=2)
-    assert not remaining_children()
+    assert not multiprocessing.active_children()
 
 
-def remaining_children():
-    """Give the children that stay. The pool's own thread may reap one first and write that down a moment later."""
-    deadline = time.monotonic() + 10
-    while (found := multiprocessing.active_children()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return found
+def test_an_error_of_a_worker_tells_where_it_arose(tmp_path):
+    with pytest.raises(ValueError, match="wrong") as caught:
+        carry_out(wrong, KEYS, Kept(tmp_path), workers=2)
+    assert "in wrong\n" in caught.value.__notes__[0]
+
+
+def test_an_error_that_cannot_travel_is_named():
+    class OutOfReachError(Exception):
+        pass
+
+    def out_of_reach(_):
+        raise OutOfReachError("CANARY")
+
+    outcome, error = pickle.loads(_attempted(out_of_reach, {}))
+    assert outcome is None
+    assert repr(error) == "RuntimeError('OutOfReachError')"
+
+
+def test_an_interrupt_leaves_neither_processes_nor_threads(tmp_path):
+    before = threading.enumerate()
+
+    def interrupted(done, _):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(squared, KEYS, Kept(tmp_path), workers=2, watch=interrupted)
+    assert not multiprocessing.active_children()
+    assert threading.enumerate() == before
+    assert len(list(tmp_path.glob("*.json"))) == 2
+
+
+def test_an_interrupt_that_is_held_back_comes_afterwards():
+    seen = []
+
+    def interrupted():
+        with _uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            seen.append("all")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert seen == ["all"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_what_another_process_kept_meanwhile_stays(tmp_path):

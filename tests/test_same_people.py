@@ -9,14 +9,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sfumato.cli.options import find_data
 
 from command_line import run
 from sfumato import Account, Schema
 from sfumato.errors import TableError
-from sfumato.tables import open_table
+from sfumato.places import find_data
 from sfumato.tables.databases import Query, table_of
 from sfumato.tables.frames import spark_frame
+from sfumato.tables.sources import open_table
 
 SCHEMA = Schema.parse(
     {

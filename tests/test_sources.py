@@ -14,9 +14,11 @@ import pytest
 from command_line import run
 from sfumato import Account, Laplace, Schema
 from sfumato.errors import TableError
-from sfumato.tables import encode, open_table, streams
+from sfumato.tables import streams
 from sfumato.tables.databases import Query, table_of
+from sfumato.tables.encode import encode
 from sfumato.tables.frames import open_frame
+from sfumato.tables.sources import open_table
 from sfumato.tables.streams import fixed_folder
 
 CANARY = "Ermentrude"

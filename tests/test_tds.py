@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_tables import SMALL, Rows, drafted, exact, groups_by_hand, rows
@@ -17,6 +17,7 @@ from sfumato.errors import MethodError
 from sfumato.without_epsilon.tds import TopDown
 
 
+@settings(max_examples=40)
 @given(rows(), st.integers(2, 12))
 def test_every_group_has_k_records(table: Rows, k: int) -> None:
     if len(table) < k:
@@ -45,23 +46,26 @@ def best_by_hand(cuts: list[tuple[int, ...]], table: Rows, k: int) -> float | No
             inside = [row for row in table if low <= row[at] < high]
             if len({row[-1] for row in inside}) < 2:
                 continue
-            ways = [(low, cut, high) for cut in range(low + 1, high)] if column.kind == "numeric" else []
+            divided = [(low, cut, high) for cut in range(low + 1, high)] if column.kind == "numeric" else []
             if column.kind != "numeric" and column.children(low, high) is not None:
-                ways = [column.children(low, high)]
+                divided = [column.children(low, high)]
             gains = {}
-            for way in ways:
-                parts = [[row for row in inside if lo <= row[at] < hi] for lo, hi in pairwise(way)]
-                gains[way] = entropy(inside) - sum(len(part) / len(inside) * entropy(part) for part in parts if part)
+            for borders in divided:
+                parts = [[row for row in inside if lo <= row[at] < hi] for lo, hi in pairwise(borders)]
+                gains[borders] = entropy(inside) - sum(
+                    len(part) / len(inside) * entropy(part) for part in parts if part
+                )
             if not gains:
                 continue
-            way = max(gains, key=lambda one: (round(gains[one], 9), -one[1]))
-            finer = tuple(sorted({*cuts[at], *way}))
+            best = max(gains, key=lambda one: (round(gains[one], 9), -one[1]))
+            finer = tuple(sorted({*cuts[at], *best}))
             then = min(group_sizes((*cuts[:at], finer, *cuts[at + 1 :]), table).values())
             if then >= k:
-                scores.append(gains[way] / (now - then + 1))
+                scores.append(gains[best] / (now - then + 1))
     return max(scores, default=None)
 
 
+@settings(max_examples=40)
 @given(rows(40), st.integers(2, 5))
 def test_every_step_takes_the_best_information_gain_per_anonymity_loss(table: Rows, k: int) -> None:
     if len(table) < k:

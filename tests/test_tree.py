@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.geometry.tree import Tree
@@ -17,14 +17,16 @@ POINTS = np.array(list(product(*map(range, SHAPE))), np.uint8)
 trees = random_trees(SHAPE)
 
 
+@settings(max_examples=40)
 @given(trees)
-def test_every_point_lies_in_exactly_one_leaf_and_is_located_there(tree: Tree) -> None:
+def test_every_point_lies_in_exactly_one_end_and_is_located_there(tree: Tree) -> None:
     boxes = tree.boxes[tree.ends]
     inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
     assert (inside.sum(axis=1) == 1).all()
     assert np.array_equal(tree.ends[inside.argmax(axis=1)], tree.locate(list(POINTS.T), len(POINTS)))
 
 
+@settings(max_examples=40)
 @given(growing_trees(SHAPE))
 def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tree]) -> None:
     nodes = stages[0].locate(list(POINTS.T), len(POINTS))
@@ -35,6 +37,7 @@ def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tr
         assert not coarser.refines(tree.stage)
 
 
+@settings(max_examples=40)
 @given(trees)
 def test_children_are_searched_for_as_they_are_looked_up(tree: Tree) -> None:
     """And rows are moved in blocks of any size."""
@@ -46,12 +49,14 @@ def test_children_are_searched_for_as_they_are_looked_up(tree: Tree) -> None:
         assert np.array_equal(again.locate(list(POINTS.T), len(POINTS)), looked_up)
 
 
+@settings(max_examples=40)
 @given(trees)
 def test_the_boxes_of_some_nodes_are_among_all_boxes(tree: Tree) -> None:
     nodes = np.arange(len(tree))[::2]
     assert np.array_equal(tree.boxes_of(nodes), tree.boxes[nodes])
 
 
+@settings(max_examples=40)
 @given(trees)
 def test_a_tree_is_known_by_its_nodes(tree: Tree) -> None:
     again = Tree.of_nodes(tree.shape, tree.parents, tree.attributes, np.stack([tree.lows, tree.highs], axis=1))
@@ -60,6 +65,7 @@ def test_a_tree_is_known_by_its_nodes(tree: Tree) -> None:
     assert np.array_equal(again.ends, tree.ends)
 
 
+@settings(max_examples=40)
 @given(trees, st.data())
 def test_a_tree_with_a_wrong_number_is_refused(tree: Tree, data: st.DataObject) -> None:
     if len(tree) == 1:
@@ -72,7 +78,7 @@ def test_a_tree_with_a_wrong_number_is_refused(tree: Tree, data: st.DataObject) 
         other = Tree.of_nodes(tree.shape, *fields)
     except ValueError:
         return
-    boxes = other.boxes[other.leaves]
+    boxes = other.boxes[other.ends]
     inside = ((POINTS[:, None, :] >= boxes[None, :, :, 0]) & (POINTS[:, None, :] < boxes[None, :, :, 1])).all(axis=2)
     assert (inside.sum(axis=1) == 1).all(), "what is not refused is a partition all the same"
 
@@ -92,9 +98,9 @@ def test_a_tree_with_a_wrong_number_is_refused(tree: Tree, data: st.DataObject) 
         ([1], [3], [0, 1, 3], [0, 3]),
     ],
 )
-def test_refinements_that_do_not_fill_a_leaf_are_refused(nodes, attributes, borders, starts) -> None:
+def test_refinements_that_do_not_fill_an_end_are_refused(nodes, attributes, borders, starts) -> None:
     tree = Tree.whole(SHAPE).refine([0], [1], [0, 2, 5], [0, 3])
-    with pytest.raises(ValueError, match="leaves must be split"):
+    with pytest.raises(ValueError, match="ends must be split"):
         tree.refine(nodes, attributes, borders, starts)
 
 
@@ -122,10 +128,10 @@ def test_without_attributes_all_rows_lie_on_the_root() -> None:
     assert Tree.whole(()).locate([], 3).tolist() == [0, 0, 0]
 
 
-def test_borders_that_are_not_those_of_their_own_leaf_are_refused() -> None:
-    """With starts that count from the end, each leaf would get the children of the other."""
+def test_borders_that_are_not_those_of_their_own_end_are_refused() -> None:
+    """With starts that count backwards, each end would get the children of the other."""
     tree = Tree.whole((8,)).refine([0], [0], [0, 4, 8], [0, 3])
-    with pytest.raises(ValueError, match="leaves must be split"):
+    with pytest.raises(ValueError, match="ends must be split"):
         tree.refine([1, 2], [0, 0], [4, 6, 8, 0, 2, 4], [-3, 0, 3])
 
 
@@ -145,7 +151,7 @@ def test_a_tree_cannot_be_made_of_nodes_that_do_not_fill_their_parents(parents, 
 
 
 def test_a_tree_cannot_be_told_the_boxes_of_its_newest_nodes() -> None:
-    """Growth believes them: with other boxes, leaves would be refined outside of what their records paid for."""
+    """Growth believes them: with other boxes, ends would be refined outside of what their records paid for."""
     nodes = [np.array(one, np.int32) for one in ([-1, 0, 0], [-1, 0, 0], [-1, 0, 4], [-1, 4, 8])]
     with pytest.raises(TypeError, match="positional arguments"):
         Tree((8,), *nodes, np.array([[[0, 4]], [[6, 8]]], np.int32))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handmade import BOXES, RANGES, leaf_weights
@@ -19,6 +19,7 @@ def boxes_of(tree: Tree) -> np.ndarray:
     return tree.boxes[tree.ends].astype(np.int64)
 
 
+@settings(max_examples=40)
 @given(random_trees(BOXES.shape), st.lists(RANGES, min_size=1, max_size=4))
 def test_a_region_has_of_a_query_the_covered_share_of_its_box(tree: Tree, drawn: list[dict]) -> None:
     boxes = boxes_of(tree)
@@ -66,6 +67,7 @@ def test_scattered_numbers_are_those_of_splitmix64_and_even() -> None:
     assert np.abs(np.histogram(many, 10, (0, 1))[0] - 10_000).max() < 500
 
 
+@settings(max_examples=40)
 @given(random_trees(BOXES.shape))
 def test_margins_ask_for_every_range_that_a_region_has(tree: Tree) -> None:
     boxes = boxes_of(tree)

@@ -38,7 +38,6 @@ from sfumato.models.model import Ribbon as Ribbon
 from sfumato.models.model import percent as percent
 from sfumato.modl import Kind as Kind
 from sfumato.modl import Step as Step
-from sfumato.places import DataSource as DataSource
 from sfumato.places import find_data as find_data
 from sfumato.places import named_only as named_only
 from sfumato.places import refuse_other_schema as refuse_other_schema
@@ -76,7 +75,6 @@ from sfumato.schema.attributes import Categorical as Categorical
 from sfumato.schema.attributes import Identifier as Identifier
 from sfumato.schema.attributes import Numeric as Numeric
 from sfumato.schema.conditions import read_condition as read_condition
-from sfumato.schema.schema import Column as Column
 from sfumato.schema.schema import Predictor as Predictor
 from sfumato.schema.schema import Schema as Schema
 from sfumato.schema.schema import kinds_of as kinds_of

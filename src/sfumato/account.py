@@ -1,8 +1,8 @@
-"""One table, one lifetime budget, many releases: where a method, the data and the ledger meet.
+"""The account of a table: one table, one lifetime budget, many releases; here method, data and ledger meet.
 
-The order is the guarantee's: everything that can be refused is refused first, then epsilon is reserved, then the
-method runs behind a meter that writes each debit before it looks, and only then is there a release to seal. Methods
-without epsilon take a path of their own, by type, in which the ledger is told that nothing bounds what they tell.
+The order is the guarantee's: everything that can be refused is refused first, then epsilon is reserved, then the method
+runs behind a meter that writes each debit before it looks, and only then is there a release to seal. Methods without
+epsilon take a path of their own, by type, in which the ledger is told that nothing bounds what they tell.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sfumato.engines.counting import Counting, columns_of
 from sfumato.engines.memory import MemoryEngine, MemoryListing
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.methods.method import Method
-from sfumato.models import model_of, model_type
+from sfumato.models import model_type
 from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation, Statement
-from sfumato.privacy.measurements import Draft, most_paid
+from sfumato.privacy.measurements import Draft, each_is_paid, most_paid
 from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.noise import SeededStream, Stream, SystemStream, uniform_below
@@ -43,19 +43,18 @@ from sfumato.tables.sources import open_table
 from sfumato.without_epsilon.method import MethodWithoutEpsilon
 
 Watch = Callable[[str], None]
+"""What is told of each step of a publication."""
 Epsilon = str | float | Fraction
+"""An epsilon as it may be given."""
 
 LARGE = 1 << 20
-"""Where the number of groups follows from the rows, disk space is set aside for so many cells."""
+"""For how many cells disk space is set aside where the number of groups follows from the rows."""
 MISTAKE = "Nothing was released. Report this: it is a mistake of the method."
-
-
-def _silent(_: str) -> None:
-    """Report nothing."""
+"""The way out of what only a mistake of ours can lead to."""
 
 
 class Account:
-    """The account of one table.
+    """The account of one table: `publish` is its verb.
 
     `ledger` is a file beside the data, shared by everyone who publishes from it. `schema` must have been confirmed.
     """
@@ -65,17 +64,21 @@ class Account:
         refuse_unconfirmed(schema)
         self.schema = schema
         self._ledger = Ledger(ledger, schema.name, schema.budget)
+        self._planned: tuple[tuple[Method, Fraction], Schedule] | None = None
 
     def statement(self) -> Statement:
-        """Tell every debit ever made on this table, and what is left."""
+        """List every debit ever made on this table, and what is left."""
         return self._ledger.statement()
 
     def plan(self, method: Method, epsilon: Epsilon) -> Schedule:
         """Say what a publication would cost, line by line, touching no data."""
         if not isinstance(method, Method):
             raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
-        model_type(method.model)
-        return method.plan(self.schema, epsilon_of(epsilon))
+        asked = (method, epsilon_of(epsilon))
+        if self._planned is None or self._planned[0] != asked:
+            model_type(method.model)
+            self._planned = (asked, method.plan(self.schema, asked[1]))
+        return self._planned[1]
 
     def publish(
         self,
@@ -84,7 +87,6 @@ class Account:
         epsilon: Epsilon | None = None,
         *,
         out: str | Path | None = None,
-        plan: Schedule | None = None,
         despite_budget: bool = False,
         unsafe_seed: int | None = None,
         watch: Watch | None = None,
@@ -96,8 +98,7 @@ class Account:
         """Publish a table (a path, a frame or a query) by a method at a price; with `out`, write the release, too.
 
         A method without epsilon takes no price: the ledger is told first, and the table's total is infinite from then
-        on; where there is a lifetime budget, `despite_budget` must say that this is meant. `plan` is what `plan` has
-        said, if it was asked before.
+        on; where there is a lifetime budget, `despite_budget` must say that this is meant.
 
         `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
         manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted in memory
@@ -117,8 +118,9 @@ class Account:
             raise BudgetError(f"{method.name} must have an epsilon", "Give one such as 1 or 1/2.")
         if despite_budget:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
-        schedule = self.plan(method, epsilon) if plan is None else plan
-        return self._publish_privately(table, method, epsilon_of(epsilon), schedule, counting, out, unsafe_seed, report)
+        price = epsilon_of(epsilon)
+        schedule = self.plan(method, price)
+        return self._publish_privately(table, method, price, schedule, counting, out, unsafe_seed, report)
 
     def _publish_privately(
         self,
@@ -131,6 +133,7 @@ class Account:
         unsafe_seed: int | None,
         report: Watch,
     ) -> Release:
+        """Publish noisy counts at a price: reserve epsilon, run the method behind a meter, seal what it drafts."""
         counting.refuse_schema(self.schema)
         mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
         if mechanisms.secure:
@@ -153,6 +156,20 @@ class Account:
                 stack.close()
             payer.settle("published", release.manifest.digest if staging else None)
         return release
+
+    @contextlib.contextmanager
+    def _paying(self, method: Method, epsilon: Fraction, mechanisms: Mechanisms) -> Iterator[Reservation | Unbooked]:
+        """Reserve epsilon; a publication that fails keeps its debits and gives the rest back.
+
+        If even that cannot be written, the reservation stays open and holds all of it: the safe side.
+        """
+        payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
+        try:
+            yield payer
+        except BaseException:
+            with contextlib.suppress(LedgerError):
+                payer.settle("failed")
+            raise
 
     def _publish_openly(
         self,
@@ -205,56 +222,11 @@ class Account:
                 disclosure.settle("failed")
             raise
 
-    @contextlib.contextmanager
-    def _paying(self, method: Method, epsilon: Fraction, mechanisms: Mechanisms) -> Iterator[Reservation | Unbooked]:
-        """Reserve epsilon; a publication that fails keeps its debits and gives the rest back.
-
-        If even that cannot be written, the reservation stays open and holds all of it: the safe side.
-        """
-        payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
-        try:
-            yield payer
-        except BaseException:
-            with contextlib.suppress(LedgerError):
-                payer.settle("failed")
-            raise
-
-
-@dataclass(frozen=True)
-class Unbooked:
-    """What a seeded publication pays from: nothing is booked, because nothing is promised."""
-
-    epsilon: Fraction
-    id: str = "unbooked: made with a known seed"
-
-    def pay(self, debit: Debit) -> None:
-        """Book nothing."""
-
-    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
-        """Settle nothing."""
-
-
-class Rehearsal:
-    """A method at work on coded rows that are nobody's, again and again, without a ledger: for those who attack it."""
-
-    def __init__(self, method: Method, schema: Schema, epsilon: Fraction, unsafe_seed: int | None = None) -> None:
-        """Plan once; draw from the operating system, or from a seed."""
-        self._method, self._schema, self._epsilon = method, schema, epsilon
-        self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
-        self._schedule = method.plan(schema, epsilon)
-
-    def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
-        """Publish rows, and tell what was drafted and what it cost."""
-        domain = Domain(self._schema.shape, len(self._schema.classes))
-        engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
-        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
-        return self._method.publish(meter, self._schema, self._schedule), meter.debits
-
 
 def certificate(
     method: Method | MethodWithoutEpsilon, publication: str, schema: Schema, steps: tuple[str, ...], *, secure: bool
 ) -> Manifest:
-    """Say what was published and how; what it cost, or what is promised instead, is still to be filled in."""
+    """Begin a manifest: what is published and how. What it costs, or what is promised instead, is filled in later."""
     return Manifest(
         version=version("sfumato"),
         publication=publication,
@@ -268,26 +240,29 @@ def certificate(
 
 
 def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Release:
-    """Make a release with an epsilon.
+    """Seal a draft as a release with an epsilon.
 
-    Refuse counts that the meter has not given, whatever they look like, and counts that say that they cost more than
-    was paid: neither can happen but by a mistake of the method, or of the meter.
+    Refuse counts that the meter has not given, or not for this question, whatever they look like; counts that say that
+    they cost more than was paid; and notes, which are exact. Only a mistake of the method, or of the meter, does that.
     """
-    given = [id(one.noisy) for one in meter.measured]
-    if not draft.measurements or any(id(one.noisy) not in given for one in draft.measurements):
+    given = {id(one.noisy): one for one in meter.measured}
+    pairs = [(one, given.get(id(one.noisy))) for one in draft.measurements]
+    if not pairs or not all(was and was.label == one.label and one.answers(was.question) for one, was in pairs):
         raise PrivacyError("what is published with an epsilon must be what the meter has measured", MISTAKE)
+    if draft.notes or any(type(step) is not str for step in draft.steps):
+        raise PrivacyError("what is published with an epsilon must have steps in words, and no notes", MISTAKE)
     manifest = replace(blank, debits=meter.debits)
-    if most_paid(draft) > manifest.epsilon:
+    if most_paid(draft) > manifest.epsilon or not each_is_paid(draft, meter.debits):
         raise PrivacyError("the noise of what is published must be worth no more than was paid", MISTAKE)
     release = Release(schema, draft, manifest)
-    model_of(schema, draft)
+    _ = release.model  # which refuses what it cannot read
     return release
 
 
 def sealed_openly(
     draft: Draft, schema: Schema, blank: Manifest, promise: Promise, looks: tuple[NonPrivate, ...]
 ) -> Release:
-    """Make a release without epsilon; refuse groups that break its promise, and counts that nobody noted."""
+    """Seal a draft as a release without epsilon; refuse groups that break its promise, and unnoted looks."""
     if not draft.final.noisy.is_exact or not promise.kept(draft.structure, draft.final.counts):
         raise PrivacyError(f"every group must have the promised {promise.model}, and one has not", MISTAKE)
     if not looks:
@@ -305,7 +280,7 @@ def refuse_unconfirmed(schema: Schema) -> None:
 
 
 def sampled(coded: Coded, rate: Fraction, stream: Stream) -> Coded:
-    """Draw each row with the same probability, exactly and apart from all others."""
+    """Draw each row with the same probability, exactly, and independently of all others."""
     if rate == 1:
         return coded
     drawn = uniform_below(stream, rate.denominator, coded.rows) < rate.numerator
@@ -320,6 +295,24 @@ def class_counts(coded: Coded, schema: Schema) -> Integers:
     return np.bincount(coded.columns[schema.target], minlength=len(schema.classes))
 
 
+def _silent(_: str) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class Unbooked:
+    """What a seeded publication pays from: nothing is booked, because nothing is promised."""
+
+    epsilon: Fraction
+    id: str = "unbooked: made with a known seed"
+
+    def pay(self, debit: Debit) -> None:
+        """Book nothing."""
+
+    def settle(self, outcome: Outcome, digest: str | None = None) -> None:
+        """Settle nothing."""
+
+
 def seeded_release(
     table: Any,
     schema: Schema,
@@ -328,7 +321,7 @@ def seeded_release(
     seed: int,
     out: str | Path | None = None,
 ) -> Release:
-    """Publish a table with a known seed, for those who measure methods; the epsilon is for methods that have one.
+    """Publish a table with a known seed, for those who measure methods; methods without epsilon ignore the epsilon.
 
     Such releases carry no guarantee and are booked nowhere that lasts: a ledger is needed only because methods without
     epsilon write to one.
@@ -338,3 +331,20 @@ def seeded_release(
         if isinstance(method, MethodWithoutEpsilon):
             return account.publish(table, method, out=out, despite_budget=True, unsafe_seed=seed)
         return account.publish(table, method, epsilon, out=out, unsafe_seed=seed)
+
+
+class Rehearsal:
+    """A method at work on coded rows that are nobody's, again and again, without a ledger: for audits."""
+
+    def __init__(self, method: Method, schema: Schema, epsilon: Fraction, unsafe_seed: int | None = None) -> None:
+        """Plan once; draw from the operating system, or from a seed."""
+        self._method, self._schema, self._epsilon = method, schema, epsilon
+        self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
+        self._schedule = method.plan(schema, epsilon)
+
+    def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
+        """Publish rows; return the draft and its debits."""
+        domain = Domain(self._schema.shape, len(self._schema.classes))
+        engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
+        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
+        return self._method.publish(meter, self._schema, self._schedule), meter.debits

@@ -1,4 +1,4 @@
-"""Types of arrays that every room speaks of, and the few operations on them that no room owns."""
+"""Types of arrays, and a few operations on them, that all rooms share."""
 
 from __future__ import annotations
 
@@ -19,30 +19,32 @@ CodedRows = Mapping[str, NDArray[Any]]
 Array = TypeVar("Array", bound=NDArray[Any])
 
 NONE = -1
-"""Where a number of something is expected and there is none."""
+"""Stands in an array of numbers where there is none: the parent of a root, for example."""
 LARGEST_KEY = 2**62
+"""Keys of rows stay below this, so that they fit in 64 bits."""
 
 
 def integers(numbers: Iterable[SupportsIndex]) -> tuple[int, ...]:
     """Turn numbers into Python's own integers: NumPy's small ones equal them, and wrap when they are multiplied."""
-    return tuple(map(operator.index, numbers))
+    given = tuple(numbers)
+    return given if {*map(type, given)} <= {int} else tuple(map(operator.index, given))  # type: ignore[return-value]
 
 
 def read_only(array: Array) -> Array:
-    """Lock an array that was just made: what was checked once must stay as it was."""
+    """Lock an array that was just made, so that what was checked once stays as it was."""
     array.setflags(write=False)
     return array
 
 
 def frozen(array: Integers) -> Integers:
-    """Copy an array, in 64 bits, so that nobody can change the copy."""
+    """A copy of an array, in 64 bits, that nobody can change."""
     return read_only(np.array(array, np.int64))
 
 
 def row_keys(columns: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> Integers:
     """Number rows so that equal rows, and only those, share a number; column i holds numbers below `sizes[i]`.
 
-    Columns are the digits of one number. Where it would become too large, what was read so far is replaced by its rank,
+    Columns are the digits of one number. Where it would become too large, the number so far is replaced by its rank,
     which is below the number of rows. The last digit is always the key modulo the last size.
 
     >>> row_keys([np.array([1, 0, 1]), np.array([2, 2, 2])], [2, 3]).tolist()

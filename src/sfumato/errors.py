@@ -1,13 +1,8 @@
-"""What can go wrong, said in one sentence and the way out.
+"""The errors that Sfumato raises: each says in one sentence what is wrong, then the way out.
 
-They stand apart because every layer raises them and every face (library, command line) shows them alike. A message
-names parameters, columns and numbers of rows; it never holds a row, a private value or a count that was not paid for.
-
-Failing without telling what was seen.
-
-Libraries put values and shapes into their messages. Whatever one of them raises while it handles rows is replaced by a
-sentence of ours, and is not kept as its context either. It stands apart because rows are handled both where they are
-read and where they are counted.
+A message names parameters, columns and numbers of rows; it never holds a row, a private value or a count that was not
+paid for. Libraries put values and shapes into their messages, so whatever one of them raises while it handles rows is
+replaced by a sentence of ours (`guarded`), and is not kept as its context either.
 """
 
 from __future__ import annotations
@@ -16,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 BLAME = "Report this: it is a mistake of the method."
-"""The way out where a method, and not its user, has gone wrong."""
+"""The remedy of an error that is the method's fault, not its user's."""
 
 
 class SfumatoError(Exception):
@@ -27,20 +22,20 @@ class SfumatoError(Exception):
     """
 
     def __init__(self, problem: str, remedy: str) -> None:
-        """Keep both parts, so that a face may show them apart."""
+        """Keep both parts, so that they can be shown apart."""
         super().__init__(f"{problem.rstrip('.')}. {remedy}")
         self.problem = problem
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[type[SfumatoError], tuple[str, str]]:
-        """Travel between processes as both parts."""
+        """Pickle both parts: errors pass between processes."""
         return type(self), (self.problem, self.remedy)
 
 
 class SchemaError(SfumatoError, ValueError):
     """The public description of a table contradicts itself or is not confirmed.
 
-    It is a ValueError so that pydantic, in whose validators most of these arise, can tell at which field it happened.
+    It is a ValueError so that pydantic, in whose validators most of these are raised, can say which field is wrong.
     """
 
 
@@ -69,18 +64,18 @@ class ReleaseError(SfumatoError):
 
 
 class PrivacyError(SfumatoError):
-    """A method tried to step past the door. Never the user's fault; nothing was looked at."""
+    """A method asked for what it may not have. Never the user's fault; no data was looked at."""
 
 
 class CountError(SfumatoError):
-    """A round that was paid for has no answer. Why is not told: the reason could hold what was seen."""
+    """A round that was paid for failed. The reason is not told: it could hold what was seen."""
 
 
 Found = TypeVar("Found")
 
 
 def guarded(action: Callable[[], Found], failure: Callable[[BaseException], SfumatoError]) -> Found:
-    """Do it, or raise what `failure` makes of the error, when that is no longer being handled."""
+    """Run an action; if it fails, raise what `failure` makes of the error, without the error as its context."""
     try:
         return action()
     except (SfumatoError, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -91,17 +86,17 @@ def guarded(action: Callable[[], Found], failure: Callable[[BaseException], Sfum
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Tell what DuckDB makes of an interrupt that comes while it works; values in messages never come first."""
+    """Whether DuckDB was interrupted while it worked. Its messages never begin with a value, so this reads no data."""
     return str(error).startswith(("Query interrupted", "INTERRUPT Error"))
 
 
 def too_large(_: BaseException) -> TableError:
-    """Say that memory has come to its end; how much was wanted tells the number of rows."""
+    """The error for a lack of memory. It does not say how much was wanted, which would tell the number of rows."""
     return TableError("the coded table must fit in memory, and does not", "Free some, or use --engine duckdb.")
 
 
 def unreadable(column: str) -> Callable[[BaseException], TableError]:
-    """Say of a column that it cannot be read, unless it was memory that failed."""
+    """What makes the error for a column that cannot be read, or `too_large` where memory was the reason."""
     told = TableError(
         f"column {column} must be of a type that can be read, and is not", "Convert it to text, numbers or dates."
     )

@@ -1,5 +1,5 @@
-"""What someone who has the rows does with them, besides publishing: draft a schema, check that the table fits it, look
-at its structure, read it as codes, and let a release classify it.
+"""What someone who has the rows does with them, besides publishing: draft a schema, check that the table fits it, read
+it as codes, look at its structure, and let a release classify it.
 
 All of it reads rows and tells things that are not private, so the answers are for the holder's eyes. Nothing is
 published, so nothing is paid or noted in the ledger.
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.arrays import Codes, Integers
 from sfumato.errors import MethodError, TableError
 from sfumato.modl import Coordinates, DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS
@@ -26,101 +27,8 @@ from sfumato.tables.draft import draft_schema
 from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits, survey
 from sfumato.tables.sources import open_table
 
-Codes = Sequence[NDArray[Any]]
-"""For each variable, the leaf code of every row."""
 NOT_PRIVATE = "NOT PRIVATE: exact counts of the table, for the holder's eyes. Do not publish them."
-
-
-def histogram_of(schema: Schema, codes: Codes) -> Coordinates:
-    """Count coded rows by combination of leaves."""
-    shape = tuple(column.leaves for column in variables_of(schema).values())
-    cells, rows = np.unique(np.ravel_multi_index(tuple(codes), shape), return_counts=True)
-    return Coordinates(np.stack(np.unravel_index(cells, shape), axis=1), rows, shape)
-
-
-@dataclass(frozen=True)
-class Part:
-    """A group of values, or an interval, and how many rows lie in it."""
-
-    name: str
-    values: tuple[str, ...]
-    """The values that occur, the most frequent first; an interval is one value."""
-    rows: int = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Coclustering:
-    """The grid of a table's own rows. NOT private."""
-
-    schema: Schema
-    grid: DataGrid
-    counts: NDArray[np.int64] = field(repr=False)
-    """How many rows lie in each cell of the grid: one axis per variable."""
-    leaf_counts: tuple[NDArray[np.int64], ...] = field(repr=False)
-    """How many rows have each leaf, per variable."""
-
-    @classmethod
-    def of(cls, schema: Schema, codes: Codes, grid: DataGrid) -> Coclustering:
-        """Count coded rows by the cells of a grid."""
-        places = np.ravel_multi_index(
-            tuple(labels[column] for labels, column in zip(grid.labels, codes, strict=True)), grid.shape
-        )
-        counts = np.bincount(places, minlength=grid.cells).reshape(grid.shape)
-        leaves = tuple(
-            np.bincount(column, minlength=len(labels)) for labels, column in zip(grid.labels, codes, strict=True)
-        )
-        return cls(schema, grid, counts, leaves)
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return int(self.counts.sum())
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The names of the variables, in the order of the grid's axes."""
-        return tuple(variables_of(self.schema))
-
-    @property
-    def informative(self) -> tuple[int, ...]:
-        """The variables that are cut into parts: the others tell nothing of each other."""
-        return tuple(axis for axis, parts in enumerate(self.grid.shape) if parts > 1)
-
-    @cached_property
-    def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """The parts of each variable, by name."""
-        return {
-            name: tuple(self.part(axis, leaves) for leaves in self.grid.parts[axis])
-            for axis, name in enumerate(self.variables)
-        }
-
-    def part(self, axis: int, leaves: Sequence[int]) -> Part:
-        """Name and count some leaves of a variable; of a numeric one, all from the first to the last."""
-        column, rows = variables_of(self.schema)[self.variables[axis]], self.leaf_counts[axis]
-        if isinstance(column, Numeric):
-            interval = column.label(leaves[0], leaves[-1] + 1)
-            return Part(interval, (interval,), int(rows[leaves[0] : leaves[-1] + 1].sum()))
-        seen = sorted((leaf for leaf in leaves if rows[leaf]), key=lambda leaf: -rows[leaf])
-        values = tuple(column.label(leaf, leaf + 1) for leaf in seen)
-        return Part(label_leaves(column, leaves), values, int(rows[list(leaves)].sum()))
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How a table fits its schema. Not private."""
-
-    rows: int
-    misfits: tuple[Misfit, ...]
-    """What has no leaf, by column and reason: with any of these, publishing is refused."""
-    outside: dict[str, int]
-    """By column, how many numbers lie outside the declared range and count in the nearest cell."""
-    undeclared: tuple[str, ...]
-    """Columns that the schema does not name, so that they are not read."""
-
-    @property
-    def fits(self) -> bool:
-        """Whether every value has a leaf."""
-        return not self.misfits
+"""What stands above exact counts."""
 
 
 def draft(table: Any, name: str = "table", target: str | None = None) -> Schema:
@@ -129,13 +37,31 @@ def draft(table: Any, name: str = "table", target: str | None = None) -> Schema:
 
 
 def check(table: Any, schema: Schema) -> Fit:
-    """Tell which values of a table (a path or a frame) would not fit, before anything is spent."""
+    """List the values of a table (a path or a frame) that would not fit, before anything is spent."""
     found = survey(open_table(table), schema)
     return Fit(found.rows, found.misfits, found.outside, found.undeclared)
 
 
+@dataclass(frozen=True)
+class Fit:
+    """How a table fits its schema. Not private."""
+
+    rows: int
+    misfits: tuple[Misfit, ...]
+    """what has no leaf, by column and reason: with any of these, publishing is refused"""
+    outside: dict[str, int]
+    """by column, how many numbers lie outside the declared range and count in the nearest cell"""
+    undeclared: tuple[str, ...]
+    """columns that the schema does not name, so that they are not read"""
+
+    @property
+    def fits(self) -> bool:
+        """Whether every value has a leaf."""
+        return not self.misfits
+
+
 def coded(table: Any, schema: Schema, *, misfits: bool = False) -> Coded:
-    """Read a table (a path or a frame) as leaf codes; refuse what does not fit the schema, unless it may be there."""
+    """Read a table (a path or a frame) as leaf codes; refuse what does not fit the schema, unless `misfits`."""
     found = encode(open_table(table), schema)
     if not misfits:
         refuse_misfits(found)
@@ -148,7 +74,7 @@ def raw_rows(table: Any, columns: Sequence[str]) -> pa.Table:
 
 
 def classify(release: Release, table: Any) -> NDArray[np.str_]:
-    """Predict the class of each row of a table (a path or a frame, with or without a class column) by a release."""
+    """Predict by a release the class of each row of a table (a path or a frame, with or without a class column)."""
     schema = release.schema
     predictors = Schema(missing_values=schema.missing_values, attributes=dict(schema.predictors))
     return np.asarray(schema.classes)[release.classify_codes(coded(table, predictors).columns)]
@@ -157,8 +83,9 @@ def classify(release: Release, table: Any) -> NDArray[np.str_]:
 def cocluster(
     table: Any, schema: Schema, *, cells: int | None = None, information: float | None = None
 ) -> Coclustering:
-    """Put the values of all attributes of a table (a path or a frame) into the most probable groups and intervals, or
-    into coarser ones: at most so many cells, or a share of the best grid's information. Not private.
+    """Put the values of all attributes of a table (a path or a frame) into the most probable groups and intervals.
+
+    Or into coarser ones: at most so many `cells`, or a share of the best grid's `information`. Not private.
     """
     _refuse_unfit(schema, information)
     rows = coded(table, schema)
@@ -181,3 +108,77 @@ def _cut(best: DataGrid, cells: int | None, information: float | None) -> DataGr
     if cells is None and information is None:
         return best
     return best.cut(cells=cells, information=information)
+
+
+def histogram_of(schema: Schema, codes: Sequence[Codes]) -> Coordinates:
+    """Count coded rows, a column for each variable, by combination of leaves."""
+    shape = tuple(column.leaves for column in variables_of(schema).values())
+    cells, rows = np.unique(np.ravel_multi_index(tuple(codes), shape), return_counts=True)
+    return Coordinates(np.stack(np.unravel_index(cells, shape), axis=1), rows, shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Coclustering:
+    """The grid of a table's own rows, with exact counts. NOT private."""
+
+    schema: Schema
+    grid: DataGrid
+    counts: Integers = field(repr=False)
+    """how many rows lie in each cell of the grid: one axis for each variable"""
+    leaf_counts: tuple[Integers, ...] = field(repr=False)
+    """for each variable, how many rows have each leaf"""
+
+    @classmethod
+    def of(cls, schema: Schema, codes: Sequence[Codes], grid: DataGrid) -> Coclustering:
+        """Count coded rows, a column for each variable, by the cells of a grid."""
+        places = np.ravel_multi_index(
+            tuple(labels[column] for labels, column in zip(grid.labels, codes, strict=True)), grid.shape
+        )
+        counts = np.bincount(places, minlength=grid.cells).reshape(grid.shape)
+        leaves = tuple(
+            np.bincount(column, minlength=len(labels)) for labels, column in zip(grid.labels, codes, strict=True)
+        )
+        return cls(schema, grid, counts, leaves)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.counts.sum())
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables, in the order of the grid's axes."""
+        return tuple(variables_of(self.schema))
+
+    @property
+    def informative(self) -> tuple[int, ...]:
+        """The axes of the variables that are cut into parts: the others tell nothing of each other."""
+        return tuple(axis for axis, parts in enumerate(self.grid.shape) if parts > 1)
+
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[Part, ...]]:
+        """The parts of each variable, by name."""
+        return {
+            name: tuple(self.part(axis, leaves) for leaves in self.grid.parts[axis])
+            for axis, name in enumerate(self.variables)
+        }
+
+    def part(self, axis: int, leaves: Sequence[int]) -> Part:
+        """Name and count some leaves of a variable; of a numeric one, all from the first to the last."""
+        column, rows = variables_of(self.schema)[self.variables[axis]], self.leaf_counts[axis]
+        if isinstance(column, Numeric):
+            interval = column.label(leaves[0], leaves[-1] + 1)
+            return Part(interval, (interval,), int(rows[leaves[0] : leaves[-1] + 1].sum()))
+        seen = sorted((leaf for leaf in leaves if rows[leaf]), key=lambda leaf: -rows[leaf])
+        values = tuple(column.label(leaf, leaf + 1) for leaf in seen)
+        return Part(label_leaves(column, leaves), values, int(rows[list(leaves)].sum()))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A group of values, or an interval, and how many rows lie in it."""
+
+    name: str
+    values: tuple[str, ...]
+    """the values that occur, the most frequent first; an interval is one value"""
+    rows: int = field(repr=False)

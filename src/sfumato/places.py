@@ -21,7 +21,9 @@ from sfumato.tables.databases import MARK, Query, is_database, own_name, parted
 from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
 
 BUNDLED = "adult"
+"""The word for the table that comes with the package."""
 SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
+"""The endings of a file that do not belong to its table's name."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,14 @@ class DataSource:
     schema_path: Path
     ledger_path: Path
     bundled: Schema | None = None
+    """the schema that comes with the package, if it does"""
 
     def schema(self) -> Schema:
-        """Read the schema: the bundled one, or the file's."""
+        """The bundled schema, or the one that is read from the file."""
         return self.bundled or Schema.load(self.schema_path)
 
     def ledger(self, named: str | None) -> Path:
-        """Give the ledger that pays: the one that was named or, unless some of the rows have another, their own."""
+        """The ledger that pays: the one that was named or, unless some of the rows have another, their own."""
         if named:
             return Path(named)
         over = self.table.over if isinstance(self.table, Query) else self.table
@@ -54,10 +57,16 @@ class DataSource:
         return self.ledger_path
 
 
+def _ledgers_above(file: Path) -> list[Path]:
+    """Where the ledger of a file would be, alone or as one of any folder that holds it."""
+    folders = [folder.with_name(f"{folder.name}.ledger") for folder in file.parents if folder.name]
+    return [file.with_suffix(".ledger"), *folders]
+
+
 def find_data(
     data: str, schema_path: str | None = None, table: str | None = None, sql: str | None = None
 ) -> DataSource:
-    """Understand DATA: `adult` is the bundled table unless a file of that name exists, everything else is a path."""
+    """Find the table that a word means: `adult` is the bundled one unless such a file exists, all else is a path."""
     data = os.path.expanduser(data)
     if table is not None and sql is not None:
         raise TableError("a table and a query must not both be given", "Name the table in the query.")
@@ -83,7 +92,7 @@ def find_data(
 
 
 def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> DataSource:
-    """Find what lies beside the data."""
+    """Name the schema and the ledger that lie beside the data."""
     real = place.resolve()
     if not real.name:
         raise TableError("data must have a name for its ledger to lie beside it", "Name a file or a folder.")
@@ -92,17 +101,11 @@ def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> Data
 
 
 def _stem(path: Path, table: str | None, query: Query | None) -> str:
-    """Name a table of a database."""
+    """Name a database's table: what its schema and ledger are called."""
     name = query.table if query is not None else table
     if not name:
         return path.stem
     return f"{path.stem}.{own_name(path, name) if path.is_file() else name}"
-
-
-def _ledgers_above(file: Path) -> list[Path]:
-    """Give where the ledger of a file would be, alone or as one of any folder that holds it."""
-    folders = [folder.with_name(f"{folder.name}.ledger") for folder in file.parents if folder.name]
-    return [file.with_suffix(".ledger"), *folders]
 
 
 def _in_database(path: Path, table: str | None) -> str:

@@ -1,7 +1,7 @@
-"""Folders that appear whole or not at all.
+"""Write folders and files that appear whole or not at all.
 
 A release is written into a hidden folder beside its destination and renamed there when it is complete and on disk.
-The space it will need is set aside first, so that a full disk is found out before any budget is spent.
+The space it will need is set aside first, so that a full disk is noticed before any budget is spent.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pathlib import Path
 from sfumato.errors import ReleaseError
 
 RESERVE = ".reserved"
+"""The file that holds the space set aside."""
 
 
 @contextmanager
 def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
-    """Give a folder to write into, with `size` bytes set aside; it becomes the destination if the block succeeds.
+    """Open a folder to write into, with `size` bytes set aside; it becomes the destination if the block succeeds.
 
-    If it does not, no trace is left, nor of the folders above it that had to be made.
+    Otherwise no trace is left, neither of it nor of the folders above it that had to be made.
     """
     target = Path(destination)
     staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial"
@@ -62,7 +63,7 @@ def give_room(staging: Path) -> None:
 
 @contextmanager
 def staged_file(destination: str | Path) -> Iterator[Path]:
-    """Give a file name to write to; it becomes the destination if the block succeeds. Existing files are refused."""
+    """Name a file to write; it becomes the destination if the block succeeds. Existing files are refused."""
     target = Path(destination)
     staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial{target.suffix}"
     try:
@@ -80,7 +81,7 @@ def staged_file(destination: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replaced_file(destination: str | Path) -> Iterator[Path]:
-    """Give a file name to write to; it becomes the destination if the block succeeds, and what was there goes."""
+    """Name a file to write; it replaces the destination if the block succeeds."""
     target = Path(destination)
     staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial{target.suffix}"
     try:
@@ -94,7 +95,7 @@ def replaced_file(destination: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def _explained(target: Path) -> Iterator[None]:
-    """Say in one sentence why a place cannot be written."""
+    """Replace an error of the system by one sentence on why a place cannot be written."""
     try:
         yield
     except OSError as error:
@@ -104,25 +105,25 @@ def _explained(target: Path) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """Give the system's reason without its details."""
+    """The system's reason for an error, without its details."""
     number = getattr(error, "errno", None)
     return os.strerror(number).lower() if number else "the system refuses"
 
 
 def refuse_no_folder(out: Path) -> None:
-    """Refuse a place for many files where something else is."""
+    """Refuse a place for many files that exists and is no folder."""
     if out.exists() and not out.is_dir():
         raise ReleaseError(f"out ({str(out)[:200]}) must be a folder", "Name another place.")
 
 
 def refuse_special(path: Path) -> None:
-    """Refuse to open what is no file: a device or a pipe would be read for ever."""
+    """Refuse to open what is not a regular file: a device or a pipe could be read for ever."""
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
 def sha256(path: Path) -> str:
-    """Give a file's digest."""
+    """The SHA-256 digest of a file."""
     refuse_special(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

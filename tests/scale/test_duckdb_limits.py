@@ -32,9 +32,9 @@ import resource, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
 from test_duckdb_limits import LIMIT, SCHEMA, opened
-from sfumato.counts.tally import Tally
+from sfumato.privacy.tally import Tally
 from sfumato.errors import SfumatoError
-from sfumato.tree import Tree
+from sfumato.geometry.tree import Tree
 if {file_size}:
     resource.setrlimit(resource.RLIMIT_FSIZE, ({file_size}, {file_size}))
 try:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from sfumato import Account, Laplace, Schema
-from sfumato.counting import Counting
+from sfumato.engines.counting import Counting
 from sfumato.errors import SfumatoError
 warnings.simplefilter("ignore")
 SCHEMA = Schema.load("people.schema.yaml")
@@ -70,7 +70,7 @@ def said(folder: Path, code: str) -> tuple[str, str]:
 USERS = f"""
 import hashlib
 def digest():
-    return hashlib.sha256(publish().counts.counts.tobytes()).hexdigest()
+    return hashlib.sha256(publish().model.counts.counts.tobytes()).hexdigest()
 session = users()
 plain = digest()
 thread = threading.Thread(target=publish)

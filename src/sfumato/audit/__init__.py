@@ -1,7 +1,6 @@
-"""Attacking a method's claim: it publishes neighbouring tables many times, and someone tries to tell them apart.
+"""Attack a method's claim: it publishes neighbouring tables many times, and someone tries to tell them apart.
 
-It stands apart because it is no part of publishing: it reads no one's table, only tiny ones of its own, and it believes
-neither the meter's books nor the proofs.
+The attack reads no one's table, only tiny ones of its own, and believes neither the meter's books nor the proofs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The commands about a table's account: what was paid, what is left, and a person's decisions about it.
+"""The holder's commands: a table's account, its taxonomies, and the structure of its rows.
 
-The commands that carry taxonomies between schema files and the common hierarchy CSV (leaf; parent; ...; root).
-
-The command that shows the holder the structure of a table: its data grid in words and as a picture.
+`account` tells what was paid and what is left, and takes a person's decisions about it. `taxonomy` carries taxonomies
+between schema files and the common hierarchy CSV (leaf; parent; ...; root). `cocluster` shows a table's data grid in
+words and as a picture.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from sfumato.storage import staged_file
 
 data_argument = click.argument("data", type=click.Path())
 ledger_option = click.option("--ledger", type=click.Path(), help="The ledger file [default: beside the data].")
-
-
-def _open(data: str, ledger: str | None) -> Ledger:
-    return Ledger.open(ledger or find_data(data).ledger_path)
+MOST_VALUES = 6
+"""The most values of a group that are shown, the most frequent."""
+MOST_MERGES = 20
+"""The most merges that are shown, the last."""
 
 
 @click.group()
@@ -84,6 +84,10 @@ def amend(data: str, budget: str, ledger: str | None, show: Show) -> None:
     book = _open(data, ledger)
     book.amend(None if budget == "none" else epsilon_of(budget))
     show.result(_plain_statement(book.statement()), _statement_text(book.statement()))
+
+
+def _open(data: str, ledger: str | None) -> Ledger:
+    return Ledger.open(ledger or find_data(data).ledger_path)
 
 
 def _plain_statement(statement: Statement) -> dict[str, Any]:
@@ -134,12 +138,12 @@ def _mechanism(line: Debit | NonPrivate) -> str:
 
 
 def _plain_total(total: Total) -> str:
-    """Write an epsilon for programs: JSON knows no infinity."""
+    """An epsilon for programs: JSON knows no infinity."""
     return "infinite" if isinstance(total, float) else str(total)
 
 
 def _in_words(total: Total) -> str:
-    """Write an epsilon, or that there is none."""
+    """An epsilon for people, or that there is none."""
     return "infinite epsilon" if isinstance(total, float) else str(total)
 
 
@@ -204,12 +208,6 @@ def _rows(path: str) -> list[list[str]]:
         ) from None
 
 
-MOST_VALUES = 6
-"""Of a group with more values than this, the most frequent are shown."""
-MOST_MERGES = 20
-"""Of more merges than this, the last are shown."""
-
-
 @click.command()
 @click.argument("data", type=click.Path())
 @click.option("--attributes", help="The attributes to co-cluster, such as age,sex [default: all declared].")
@@ -243,10 +241,10 @@ def cocluster(
         if out:
             watch("drawing")
             draw_grid(found, out)
-    show.result(_plain(found, out), _text(found, out))
+    show.result(_plain_grid(found, out), _grid_text(found, out))
 
 
-def _plain(found: Coclustering, out: str | None) -> dict[str, Any]:
+def _plain_grid(found: Coclustering, out: str | None) -> dict[str, Any]:
     grid = found.grid
     return {
         "private": False,
@@ -273,8 +271,8 @@ def _plain(found: Coclustering, out: str | None) -> dict[str, Any]:
     }
 
 
-def _text(found: Coclustering, out: str | None) -> str:
-    blocks = [NOT_PRIVATE, _facts(found), _parts_text(found)]
+def _grid_text(found: Coclustering, out: str | None) -> str:
+    blocks = [NOT_PRIVATE, _grid_facts(found), _parts_text(found)]
     if found.grid.steps:
         blocks.append(_merges_text(found))
     if out:
@@ -282,7 +280,7 @@ def _text(found: Coclustering, out: str | None) -> str:
     return "\n\n".join(blocks)
 
 
-def _facts(found: Coclustering) -> str:
+def _grid_facts(found: Coclustering) -> str:
     grid = found.grid
     if not found.informative:
         return f"{found.rows:,} rows in a single cell: the attributes tell nothing of each other."
@@ -312,7 +310,7 @@ def _values(part: Part) -> str:
 
 
 def _merges_text(found: Coclustering) -> str:
-    """Show the way to the null model, which is where a number of cells or a share of information is found."""
+    """The way to the null model, which is where a number of cells or a share of information is found."""
     steps = found.grid.steps[-MOST_MERGES:]
     rows = [
         (f"{100 * one.information:.1f} %", f"{math.prod(one.shape):,}", _shape(one.shape), *_merged(found, one))
@@ -324,7 +322,7 @@ def _merges_text(found: Coclustering) -> str:
 
 
 def _merged(found: Coclustering, step: Step) -> tuple[str, str]:
-    """Tell which parts become one, each by its most frequent value."""
+    """The attribute whose parts become one, and the parts, each by its most frequent value."""
     both = [found.part(step.variable, leaves).values for leaves in (step.first, step.second)]
     shown = [f"{values[0]} (+{len(values) - 1})" if len(values) > 1 else values[0] for values in both]
     return found.variables[step.variable], " with ".join(shown)

@@ -1,11 +1,14 @@
-"""The group of all commands. What a command needs is imported when it is called, so `--help` answers at once.
+"""All commands, by name, and the documents that are made from them and from the methods.
 
-Each command opens, makes one call of the library, and shows what came back.
+A command, and what it needs, is imported when it is called, so `--help` answers at once. That is why `COMMANDS` repeats
+the first sentence of each command's own help; a test holds them equal.
+
+Run as a program, this module writes the reference of the command line. With names of files, it writes the table of
+methods into them, between `<!-- methods -->` and `<!-- /methods -->`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
 
 import click
@@ -14,27 +17,52 @@ from sfumato.cli.show import OneSentence
 
 COMMANDS = {
     "draft": ("publish", "Guess a schema from DATA, for you to correct and confirm."),
-    "check": ("publish", "Tell which values of DATA would not fit its schema."),
-    "cocluster": ("holder", "Show the structure of DATA: groups of values that hang together."),
+    "check": ("publish", "Tell which values of DATA would not fit its schema, before anything is spent."),
+    "cocluster": (
+        "holder",
+        "Show the structure of DATA: the most probable groups and intervals of all attributes at once.",
+    ),
     "publish": ("publish", "Publish DATA: a table in a file, a folder or a database."),
-    "inspect": ("releases", "Show the promise, the budget line by line and the contents."),
-    "verify": ("risk", "Check a release against itself and against its account."),
-    "query": ("query", "Estimate how many people satisfy a condition."),
-    "sql": ("releases", "Answer a SELECT over a release with estimates."),
-    "sample": ("releases", "Draw synthetic records from a release."),
-    "records": ("releases", "Write the generalized records of a release."),
-    "report": ("measure", "Write one page about a release, to open in a browser."),
-    "risk": ("risk", "Tell what a release leaves an adversary."),
-    "explain": ("risk", "Tell a person what could be claimed about them."),
-    "evaluate": ("measure", "Tell what a release is worth, by the table that it is of."),
-    "compare": ("measure", "Publish DATA by many methods with known seeds, and measure them side by side."),
-    "reproduce": ("measure", "Draw the figures of a paper again, and judge its claims."),
-    "audit": ("measure", "Attack a method: tell two neighbouring tables apart by its releases."),
-    "account": ("holder", "Show and manage a table's account."),
-    "taxonomy": ("holder", "Carry taxonomies between schema files and hierarchy CSV."),
+    "inspect": ("releases", "Tell what a release promises, what was paid, and how it was made."),
+    "verify": (
+        "risk",
+        "Check that a release is what it says: seal, sum, files, records, promise and, with its ledger, account.",
+    ),
+    "query": (
+        "query",
+        "Estimate how many people satisfy CONDITION, such as \"age between 30 and 40 and sex = 'Female'\".",
+    ),
+    "sql": ("releases", "Answer a SELECT over the table `release` with estimates."),
+    "sample": ("releases", "Draw synthetic records with original values."),
+    "records": ("releases", "Write the generalized records with their counts."),
+    "report": (
+        "measure",
+        "Write one page about a release that opens without a network: its promise, ledger, shape and distributions.",
+    ),
+    "risk": (
+        "risk",
+        "Tell what a release leaves an adversary: risks of exact groups, or what its epsilon means in odds.",
+    ),
+    "explain": (
+        "risk",
+        "Tell what could be claimed about a person from a release with capped confidence, and without it.",
+    ),
+    "evaluate": ("measure", "Tell what a release of DATA is worth: what can be learnt from it, how near it is."),
+    "compare": (
+        "measure",
+        "Compare methods on DATA: each is published many times with known seeds and measured by rows held out.",
+    ),
+    "reproduce": (
+        "measure",
+        "Draw the figures of PAPER again (diffgen, cdiffgen, diffmulti, dpcocgen, confidence, all) and judge its "
+        "claims.",
+    ),
+    "audit": ("measure", "Attack a method: publish neighbouring tables many times and bound its epsilon from below."),
+    "account": ("holder", "Show and settle what a table has paid."),
+    "taxonomy": ("holder", "Carry taxonomies to and from hierarchy CSV files."),
     "schema": ("publish", "Print the JSON Schema of schema files, for editors."),
 }
-"""Every command: the module that has it, and what it does in a line."""
+"""Every command: the module that has it, and the first sentence of its help."""
 
 
 class Lazily(OneSentence):
@@ -67,31 +95,3 @@ class Lazily(OneSentence):
 def main(context: click.Context, debug: bool) -> None:
     """Publish a table about people so that analysts can use it and nobody can find a person in it."""
     context.obj = debug
-
-
-HEAD = """\
-# Command line
-
-Generated by `make docs` from `--help`; a test keeps it true. Every command takes `--json`. Exit code 0: done;
-2: refused, with one sentence on standard error and the way out.
-"""
-
-
-def pages(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
-    """Write the help of a command and of all below it."""
-    context = click.Context(command, info_name=" ".join(path), terminal_width=100, **main.context_settings)
-    yield f"## {' '.join(path)}\n\n```\n{command.get_help(context)}\n```\n"
-    if isinstance(command, click.Group):
-        for name in sorted(command.list_commands(context)):
-            found = command.get_command(context, name)
-            assert found is not None
-            yield from pages(found, (*path, name))
-
-
-def reference() -> str:
-    """Write the whole reference as Markdown, from the commands themselves so that it cannot drift from them."""
-    return "\n".join([HEAD, *pages(main, ("sfumato",))])
-
-
-if __name__ == "__main__":
-    click.echo(reference(), nl=False)

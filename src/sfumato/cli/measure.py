@@ -1,12 +1,9 @@
-"""The command that tells the holder what a release is worth.
+"""The commands that measure: releases, methods on a table, the papers' claims, and the promise of a method.
 
-The command that writes a page about a release.
-
-The command that tells the holder how methods compare on a table, before anything is spent on one.
-
-The command that draws the papers' figures again and judges what they claim.
-
-The command that attacks a method's claim: how well can two neighbouring tables be told apart by its releases?
+`evaluate` and `report` tell what one release is worth and what it is. `compare` holds methods side by side on a table,
+before anything is spent on one. `reproduce` draws the papers' figures again and judges what they claim. `audit` attacks
+a method: how well can two neighbouring tables be told apart by its releases? What needs an optional library imports it
+when it is called.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -26,7 +23,7 @@ import sfumato
 from sfumato import METHODS, Method, Release, Schema, epsilon_of, find_data, named_only, refuse_other_schema
 from sfumato.audit import PAIRS, Finding, attack
 from sfumato.audit.events import SCHEMA
-from sfumato.cli.options import EVERY, make_method, options_of, schema_option
+from sfumato.cli.options import EVERY, make_method, options_of, read_contestants, schema_option
 from sfumato.cli.show import Show, Steps, lacking, release_argument, reporting, table
 from sfumato.errors import MethodError, ReleaseError
 from sfumato.exact import write_fraction
@@ -36,9 +33,42 @@ from sfumato.report import report as page_of
 from sfumato.storage import staged_file
 
 if TYPE_CHECKING:
+    from sfumato.compare.results import Mean, Results
     from sfumato.evaluate import Scorecard
 
 PROTOCOLS = ("2/3", "4/5", "80/20", "10-fold")
+"""The protocols by which a table can be split. They are those of `evaluate.learning`, which cannot be imported here: it
+needs scikit-learn.
+"""
+SUFFIXES = (".html", ".htm")
+"""How the names of pages end."""
+USUAL = ",".join(name for name, method in METHODS.items() if all(one.default is not MISSING for one in fields(method)))
+"""The methods that are compared unless others are named: all that take an epsilon and need nothing else."""
+HEADLINES = {
+    "accuracy, tree on groups": "groups' tree",
+    "accuracy, naive Bayes": "naive Bayes",
+    "NCP": "NCP",
+    "total variation, 2-way": "2-way TV",
+    "relative error, all (median)": "query error",
+    "processor seconds": "seconds",
+    "peak MB": "peak MB",
+}
+"""The measures that the table on the terminal shows, and what they are called there."""
+LEGEND = (
+    "Accuracy of the papers' tree on groups and of naive Bayes on drawn records, both on new rows; total variation of "
+    "2-way marginals; median relative error of range counts; processor seconds and memory of publishing."
+)
+"""What the columns of that table mean."""
+EXTRAS = "evaluate,pictures"
+"""What must be installed to reproduce."""
+REFUTED = 1
+"""The exit code of a claim that was found to be wrong."""
+_LIMITS = f"""\
+What this can show: that a claim is wrong. The event was chosen on other releases than those it was tested on, so a
+true claim is refuted with a probability of at most 1 - confidence. What it cannot show: that a claim is right.
+{len(PAIRS)} pairs of tiny tables and thresholds on some numbers are few; a rare event, a larger table or a cleverer
+reader may tell more. That a claim holds for all tables follows from the proofs (docs/privacy.md), not from this."""
+"""What an attack can show, and what it cannot."""
 
 
 @click.command()
@@ -63,7 +93,7 @@ def evaluate(release: str, data: str, test: str | None, protocol: Any, show: Sho
 
 
 def find_scorecard(command: str) -> Callable[..., Scorecard]:
-    """Give the function that measures, or tell how a command gets what it needs."""
+    """Import the function that measures a release, or refuse and tell how to install what it needs."""
     try:
         from sfumato.evaluate import scorecard
     except ImportError:
@@ -92,9 +122,6 @@ def _use_text(card: Scorecard) -> str:
         for one in card.use
     ]
     return "What using the release costs\n" + table(rows, ("use", "processor s", "s", "peak MB"), (1, 2, 3))
-
-
-SUFFIXES = (".html", ".htm")
 
 
 @click.command()
@@ -131,26 +158,6 @@ def _evaluated(release: Release, data: str, watch: Callable[[str], None]) -> Eva
     card = find_scorecard("report --with")(release, source.table, watch=watch)
     coded = sfumato.coded(source.table, release.schema)
     return Evaluated(card, coded.columns)
-
-
-if TYPE_CHECKING:
-    from sfumato.compare.results import Mean, Results
-
-USUAL = "diffgen,diffmulti,cdiffgen,dpcocgen,laplace"
-HEADLINES = {
-    "accuracy, tree on groups": "groups' tree",
-    "accuracy, naive Bayes": "naive Bayes",
-    "NCP": "NCP",
-    "total variation, 2-way": "2-way TV",
-    "relative error, all (median)": "query error",
-    "processor seconds": "seconds",
-    "peak MB": "peak MB",
-}
-"""What the table on the terminal shows of what was measured, and what it is called there."""
-LEGEND = (
-    "Accuracy of the papers' tree on groups and of naive Bayes on drawn records, both on new rows; total variation of "
-    "2-way marginals; median relative error of range counts; processor seconds and memory of publishing."
-)
 
 
 @click.command()
@@ -199,7 +206,6 @@ def compare(data: str, schema_path: str | None, out: str, workers: int | None, s
     Finished runs are kept in the folder: whoever starts again repeats none of them.
     """
     try:
-        from sfumato.cli.options import read_contestants
         from sfumato.compare.contest import open_contest, read_groups
         from sfumato.compare.results import carry_out_contest, write_results
     except ImportError:
@@ -238,9 +244,8 @@ def _schema(schema: Schema, attributes: str | None, target: str | None) -> Schem
 
 
 def _drawing(results: Results) -> Callable[[Path], None] | None:
-    """Give a way to draw, if there is one."""
+    """A function that draws the results; None if nothing can be drawn."""
     from sfumato.compare.results import draw_gallery
-    from sfumato.pictures.canvas import can_draw
 
     return partial(draw_gallery, results) if can_draw() else None
 
@@ -250,7 +255,7 @@ def _comparison_text(results: Results) -> str:
     from sfumato.evaluate.card import NOT_PRIVATE
 
     how = f"{_runs(results.contest.number)} of each by protocol {results.contest.protocol}: means ± standard errors"
-    blocks = [f"{NOT_PRIVATE}\n{NO_GUARANTEE}", f"{how}\n{_table(results)}"]
+    blocks = [f"{NOT_PRIVATE}\n{NO_GUARANTEE}", f"{how}\n{_comparison_table(results)}"]
     if set(HEADLINES) <= set(results.measures):
         blocks.append(textwrap.fill(LEGEND, 100))
     if results.left_out:
@@ -259,7 +264,7 @@ def _comparison_text(results: Results) -> str:
 
 
 def _written_text(place: Path, written: list[str], progress: Steps) -> str:
-    """Tell what is in the folder, what others have left there among it."""
+    """What is in the folder, also what other comparisons have left there."""
     from sfumato.compare.results import RESULTS, RUNS, SUMMARY
 
     pictures = sum(name.endswith(".png") for name in written)
@@ -280,7 +285,7 @@ def _runs(number: int) -> str:
     return f"{number:,} run" + ("" if number == 1 else "s")
 
 
-def _table(results: Results) -> str:
+def _comparison_table(results: Results) -> str:
     shown = [name for name in HEADLINES if name in results.measures] or results.measures[: len(HEADLINES)]
     means = {(one.method, one.epsilon, one.measure): one for one in results.means()}
     places = dict.fromkeys((method, epsilon) for method, epsilon, _ in means)
@@ -305,9 +310,6 @@ def _written(mean: Mean | None, name: str) -> str:
     return f"{mean.mean:{digits}}" + ("" if mean.standard_error is None else f" ± {mean.standard_error:{digits}}")
 
 
-EXTRAS = "evaluate,pictures"
-
-
 @click.command()
 @click.argument("paper")
 @click.option("--figure", help="One figure of the paper, such as 3a [default: all].")
@@ -327,25 +329,17 @@ def reproduce(
     """
     try:
         from sfumato.papers import reproduction
-        from sfumato.papers import reproduction as catalogue
-        from sfumato.papers import reproduction as report
         from sfumato.papers.figures import Effort
     except ImportError:
         raise lacking("reproduce", "scikit-learn", EXTRAS) from None
     if not can_draw():
         raise lacking("reproduce", "matplotlib", EXTRAS)
-    figures = catalogue.chosen(paper, figure)
+    figures = reproduction.chosen(paper, figure)
     with show.working() as tell:
         watch = Steps("runs", tell)
         done = reproduction.reproduce(figures, Effort(runs, quick), Path(out), workers=workers, watch=watch)
     written = f"{len(done.figures)} pictures, their numbers and {reproduction.VERDICTS} in {out}"
-    show.result(report.plain(done), f"{report.text(done)}\n{written}")
-
-
-REFUTED = 1
-"""The exit code of a claim that was found to be wrong."""
-FEW_STEPS = "2"
-"""As many specializations suit the tiny domain, where the methods' own default would be too many."""
+    show.result(reproduction.plain(done), f"{reproduction.text(done)}\n{written}")
 
 
 @click.command()
@@ -403,21 +397,22 @@ def audit(
             processes=processes,
             watch=watch,
         )
-    show.result(_plain(found), _finding_text(found))
+    show.result(_plain_finding(found), _finding_text(found))
     if found.refuted:
         sys.exit(REFUTED)
 
 
 def _fit_for_few(name: str, options: dict[str, Any], as_published: bool) -> Method:
-    """Make the method, with few specializations unless told otherwise."""
+    """Make the method, with its cheapest parameters that are worth testing where none are given: the domain is tiny."""
     few = (METHODS[name].PUBLISHED if as_published else METHODS[name].EXAMPLES)[:1]
+    cheapest = {key: str(value) for one in few for key, value in one.items()}
     given = {key: value for key, value in options.items() if value is not None}
-    made = make_method(name, {**(few[0] if few else {}), **given}, as_published=as_published)
+    made = make_method(name, {**cheapest, **given}, as_published=as_published)
     assert isinstance(made, Method)
     return made
 
 
-def _plain(found: Finding) -> dict[str, Any]:
+def _plain_finding(found: Finding) -> dict[str, Any]:
     return asdict(found) | {"claimed": str(found.claimed), "hints": dict(found.hints), "refuted": found.refuted}
 
 
@@ -436,10 +431,3 @@ def _finding_text(found: Finding) -> str:
     rows = [(name, f"{hint:.2f}") for name, hint in found.hints]
     scouted = table(rows, ("pairs that were tried", "seemed to show"), (1,))
     return "\n\n".join([verdict, event, scouted, _LIMITS])
-
-
-_LIMITS = f"""\
-What this can show: that a claim is wrong. The event was chosen on other releases than those it was tested on, so a
-true claim is refuted with a probability of at most 1 - confidence. What it cannot show: that a claim is right.
-{len(PAIRS)} pairs of tiny tables and thresholds on some numbers are few; a rare event, a larger table or a cleverer
-reader may tell more. That a claim holds for all tables follows from the proofs (docs/privacy.md), not from this."""

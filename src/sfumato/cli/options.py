@@ -1,32 +1,53 @@
-"""The options by which the command line is told which table is meant, and how it is counted.
+"""Options that commands share: which table, how it is counted, by which method it is published, and what that would
+cost.
 
-Methods as the command line knows them: their parameters are options, taken from the methods themselves.
-
-Methods to compare as they are written on the command line: `diffgen,mondrian:k=10,diffmulti:as-published`.
-
-What a publication would cost or promise, before it is made: options that do not fit a method, and dry runs.
+Methods' options are their parameters, taken from the methods themselves. Methods to compare are written as
+`diffgen,mondrian:k=10,diffmulti:as-published`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato import ENGINES, METHODS, WITHOUT_EPSILON, Method, MethodWithoutEpsilon, Schedule, Schema, epsilon_of
 from sfumato.cli.show import table
-from sfumato.compare.contest import Contestant
 from sfumato.errors import MethodError
+
+if TYPE_CHECKING:
+    from sfumato.compare.contest import Contestant
+
+Command = Callable[..., Any]
+EVERY: Mapping[str, Any] = {**METHODS, **WITHOUT_EPSILON}
+"""All methods, with and without epsilon."""
+_IN_MEMORY = [name for name, method in WITHOUT_EPSILON.items() if method.engines == ("memory",)]
+"""The methods that only the engine in memory counts for."""
+ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")
+"""The names of the options that say how a table is counted."""
+AS_PUBLISHED = "as-published"
+"""What is written after the name of a method to compare that is to be the paper's."""
+HOW = "Write for example diffgen:specializations=10,mondrian:k=10,mondrian:k=60."
+"""How methods to compare are written, for those who wrote them otherwise."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as they stand in a sentence.
+
+    >>> listed(["confidence", "mondrian", "tds"]), listed(["tds"])
+    ('confidence, mondrian and tds', 'tds')
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
 
 schema_option = click.option(
     "--schema", "schema_path", type=click.Path(), help="The schema file [default: beside the data]."
 )
-
-Command = Callable[..., Any]
 
 
 def source_options(command: Command) -> Command:
@@ -40,28 +61,13 @@ def source_options(command: Command) -> Command:
     return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
 
 
-ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")
-
-
-def engine_options(command: Command) -> Command:
-    """Add the options that say how a table is counted."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def how_counted(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what was said, for the account."""
-    return {name: options[name] for name in ENGINE_OPTIONS}
-
-
 _OPTIONS = (
     click.option(
         "--engine",
         type=click.Choice(list(ENGINES)),
         default="auto",
         show_default=True,
-        help="What counts: auto is memory if the coded table fits, else duckdb. confidence, mondrian and tds work on "
+        help=f"What counts: auto is memory if the coded table fits, else duckdb. {listed(_IN_MEMORY)} work on "
         "single records, in memory only.",
     ),
     click.option("--memory", metavar="SIZE", help="The memory to use, such as 4GB [default: half of what is free]."),
@@ -74,8 +80,16 @@ _OPTIONS = (
 )
 
 
-EVERY: Mapping[str, Any] = {**METHODS, **WITHOUT_EPSILON}
-"""All methods, with and without epsilon."""
+def engine_options(command: Command) -> Command:
+    """Add the options that say how a table is counted."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def how_counted(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said about counting, for the account."""
+    return {name: options[name] for name in ENGINE_OPTIONS}
 
 
 def options_of(methods: Mapping[str, Any]) -> Callable[[Command], Command]:
@@ -91,7 +105,7 @@ def options_of(methods: Mapping[str, Any]) -> Callable[[Command], Command]:
 
 
 def _help(name: str, methods: Mapping[str, Any]) -> str:
-    """Say what a parameter does, once for methods that agree, and its defaults."""
+    """What a parameter does, said once for methods that agree, and its defaults."""
     declared = {method.name: one for method in methods.values() for one in fields(method) if one.name == name}
     said: dict[str, list[str]] = {}
     for method, one in declared.items():
@@ -109,7 +123,7 @@ def _plain(default: object) -> str:
 
 
 def _given(value: str, *, file: bool) -> str:
-    """Read an option's value, from the file that @ names or that it is the name of."""
+    """The value of an option: what a file holds if it begins with @ or is the name of a file, else what was written."""
     if not (file or value.startswith("@")):
         return value
     path = value.removeprefix("@")
@@ -126,23 +140,19 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
     options: dict[str, Any] = {
         key: _given(value, file=key in files) for key, value in given.items() if value is not None
     }
-    if as_published and name in WITHOUT_EPSILON:
+    if as_published and not hasattr(method, "as_published"):
         raise MethodError(f"as-published must go with a method that we changed, and {name} is not", "Leave it out.")
     known = inspect.signature(method.as_published).parameters if as_published else [one.name for one in fields(method)]
     for key in [key for key in options if key not in known]:
         what = f"{name} as published" if as_published else name
         raise MethodError(
             f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",
-            f"It has {', '.join('--' + one.replace('_', '-') for one in known)}.",
+            f"It has {', '.join('--' + one.replace('_', '-') for one in known) or 'no options'}.",
         )
     for key in [one.name for one in fields(method) if one.default is MISSING and one.name not in options]:
         raise MethodError(f"{name} must have its {key}", f"Give --{key}.")
     made: Method | MethodWithoutEpsilon = method.as_published(**options) if as_published else method(**options)
     return made
-
-
-AS_PUBLISHED = "as-published"
-HOW = "Write for example diffgen:specializations=10,mondrian:k=10,mondrian:k=60."
 
 
 def read_contestants(text: str) -> list[Contestant]:
@@ -162,6 +172,8 @@ def read_contestants(text: str) -> list[Contestant]:
 
 
 def _contestant(written: str) -> Contestant:
+    from sfumato.compare.contest import Contestant
+
     name, *options = [part.strip() for part in written.split(":")]
     as_published = AS_PUBLISHED in options
     given: dict[str, str] = {}
@@ -180,7 +192,7 @@ def _contestant(written: str) -> Contestant:
 
 
 def refuse_unfit_options(method: Method | MethodWithoutEpsilon, options: Mapping[str, Any]) -> None:
-    """Refuse an epsilon where there is none, and to do without where there must be one."""
+    """Refuse options that do not go with the method, and a differentially private method without an epsilon."""
     if isinstance(method, MethodWithoutEpsilon):
         _refuse(method.name, options, ("epsilon",), "a differentially private method")
         _refuse(method.name, options, ("memory", "master", "scratch"), "a method that only counts")
@@ -201,7 +213,7 @@ def _refuse(method: str, options: Mapping[str, Any], names: tuple[str, ...], own
 
 
 def plan_shown(method: Method | MethodWithoutEpsilon, schema: Schema, epsilon: str) -> tuple[dict[str, Any], str]:
-    """Show the schedule of debits, or what would be promised instead: as plain values and as text."""
+    """The schedule of debits, or what would be promised instead, as plain values and as text."""
     if isinstance(method, MethodWithoutEpsilon):
         kept = method.narrowed(schema)
         promise = method.promise(kept)

@@ -1,4 +1,6 @@
-"""The commands that prepare and make a release."""
+"""The commands that prepare and make a release: draft a schema, check a table by it, publish; and print the JSON
+Schema.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,13 @@ from typing import Any
 import click
 
 import sfumato
-from sfumato import Account, Fit, Method, Release, Schema, find_data, named_only
+from sfumato import WITHOUT_EPSILON, Account, Fit, Method, Release, Schema, find_data, named_only
 from sfumato.cli.options import (
     ENGINE_OPTIONS,
     EVERY,
     engine_options,
     how_counted,
+    listed,
     make_method,
     options_of,
     plan_shown,
@@ -26,6 +29,29 @@ from sfumato.cli.show import REFUSED, Show, reporting
 from sfumato.cli.show import table as laid_out
 from sfumato.errors import MethodError
 from sfumato.storage import staged_file
+
+PUBLISHING = {
+    "method",
+    "epsilon",
+    "as_published",
+    "attributes",
+    "target",
+    "out",
+    "dry_run",
+    "unsafe_seed",
+    "despite_budget",
+    "table",
+    "sql",
+    *ENGINE_OPTIONS,
+}
+"""The options of publish that are not a method's parameters."""
+_DRAFT_HEAD = """\
+# Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
+# Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
+# exact extremes), drop what must not be known; give the table a lifetime budget, such as `budget: 4`; then set
+# `confirmed: true`.
+"""
+"""What a drafted schema file begins with."""
 
 
 @click.command()
@@ -47,14 +73,6 @@ def draft(data: str, table: str | None, sql: str | None, target: str | None, out
         laid_out(kinds, ("column", "kind"))
         + f"\n\nwrote {place}\nIt was derived from private data: correct it, then set confirmed: true.",
     )
-
-
-_DRAFT_HEAD = """\
-# Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
-# Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
-# exact extremes), drop what must not be known; give the table a lifetime budget, such as `budget: 4`; then set
-# `confirmed: true`.
-"""
 
 
 @click.command()
@@ -98,23 +116,6 @@ def _check_text(fit: Fit) -> str:
     return "\n".join(lines)
 
 
-PUBLISHING = {
-    "method",
-    "epsilon",
-    "as_published",
-    "attributes",
-    "target",
-    "out",
-    "dry_run",
-    "unsafe_seed",
-    "despite_budget",
-    "table",
-    "sql",
-    *ENGINE_OPTIONS,
-}
-"""The options of publish that are not a method's parameters."""
-
-
 @click.command()
 @click.argument("data", type=click.Path())
 @source_options
@@ -122,7 +123,7 @@ PUBLISHING = {
 @click.option(
     "--epsilon",
     help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but "
-    "confidence, mondrian and tds, which have none.",
+    f"{listed(WITHOUT_EPSILON)}, which have none.",
 )
 @options_of(EVERY)
 @click.option(
@@ -170,7 +171,6 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
             method,
             options["epsilon"],
             out=options["out"],
-            plan=planned,
             despite_budget=options["despite_budget"],
             unsafe_seed=seed,
             watch=watch,

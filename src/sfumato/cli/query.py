@@ -17,69 +17,9 @@ from sfumato.errors import QueryError
 from sfumato.storage import reason_of
 
 COLUMN = "condition"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The conditions of a file, and the lines on which they begin."""
-
-    name: str
-    conditions: Sequence[str]
-    lines: Sequence[int]
-
-    def place(self, number: int) -> str:
-        """Say where a condition stands."""
-        return f"line {self.lines[number]} of {self.name}: "
-
-
-def read_questions(path: str | Path) -> Asked:
-    """Read a CSV file with a column `condition`, or, without such a header, each line of a text as one condition.
-
-    The header may be in capitals. Blank lines are passed over; an empty field of a CSV file is the condition that
-    everyone satisfies.
-    """
-    name = Path(path).name[:80]
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            found = list(_rows(file, name))
-    except OSError as error:
-        raise QueryError(f"{name} must be a readable file ({reason_of(error)})", "Name another file.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise QueryError(f"{name} must be text in UTF-8 with one condition in each row", "Save it as such.") from None
-    if not found:
-        raise QueryError(f"{name} must hold a condition, and is empty", "Write one in each line.")
-    return Asked(name, [condition for _, condition in found], [line for line, _ in found])
-
-
-def _rows(file: TextIO, name: str) -> Iterator[tuple[int, str]]:
-    """Give each condition and the line on which it begins."""
-    header = [field.strip().lower() for field in next(csv.reader([file.readline()]), [])]
-    if COLUMN in header:
-        return _fields(file, name, header)
-    file.seek(0)
-    return ((number, line.strip()) for number, line in enumerate(file, 1) if line.strip())
-
-
-def _fields(file: TextIO, name: str, header: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Read one column of a CSV file whose header has been read; a field may go over several lines.
-
-    A row that is longer than the header was most likely cut at a comma inside a condition, and half a condition is
-    another one.
-    """
-    rows, begin = csv.reader(file, strict=True), 2
-    for row in rows:
-        if row and len(row) != len(header):
-            raise QueryError(
-                f"line {begin} of {name} ({len(row)} fields) must have {len(header)}, like the header",
-                "Quote fields that have commas or newlines.",
-            )
-        if row:
-            yield begin, row[header.index(COLUMN)]
-        begin = rows.line_num + 2
-
-
+"""The column of a CSV file that holds conditions."""
 MOST_SHOWN = 20
-"""More groups than this are counted and not shown."""
+"""The most groups that are shown; more are counted."""
 
 
 @click.command()
@@ -149,7 +89,7 @@ def _plain_answer(answer: Estimate) -> dict[str, Any]:
 
 
 def _answers_text(pairs: list[tuple[str, Estimate]]) -> str:
-    """Show each answer in a row."""
+    """A table with a row for each answer."""
     rows = [
         (" ".join(condition.split()), *(f"{number:,.0f}" for number in (one.value, *one.interval, one.assumed)))
         for condition, one in pairs
@@ -158,7 +98,66 @@ def _answers_text(pairs: list[tuple[str, Estimate]]) -> str:
 
 
 def _groups_text(groups: pa.Table) -> str:
-    """Show the first groups of an explanation."""
+    """A table of the first groups of an explanation."""
     rows = [(*values[:-1], f"{values[-1]:,.1f}") for values in zip(*groups.to_pydict().values(), strict=True)]
     more = f"\n... and {len(rows) - MOST_SHOWN:,} more" if len(rows) > MOST_SHOWN else ""
     return table(rows[:MOST_SHOWN], groups.column_names, (len(groups.column_names) - 1,)) + more
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The conditions of a file, and the lines on which they begin."""
+
+    name: str
+    conditions: Sequence[str]
+    lines: Sequence[int]
+
+    def place(self, number: int) -> str:
+        """Where a condition stands, as a beginning of a sentence."""
+        return f"line {self.lines[number]} of {self.name}: "
+
+
+def read_questions(path: str | Path) -> Asked:
+    """Read a CSV file with a column `condition`, or, without such a header, each line of a text as one condition.
+
+    The header may be in capitals. Blank lines are passed over; an empty field of a CSV file is the condition that
+    everyone satisfies.
+    """
+    name = Path(path).name[:80]
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            found = list(_rows(file, name))
+    except OSError as error:
+        raise QueryError(f"{name} must be a readable file ({reason_of(error)})", "Name another file.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise QueryError(f"{name} must be text in UTF-8 with one condition in each row", "Save it as such.") from None
+    if not found:
+        raise QueryError(f"{name} must hold a condition, and is empty", "Write one in each line.")
+    return Asked(name, [condition for _, condition in found], [line for line, _ in found])
+
+
+def _rows(file: TextIO, name: str) -> Iterator[tuple[int, str]]:
+    """Each condition, and the line on which it begins."""
+    header = [field.strip().lower() for field in next(csv.reader([file.readline()]), [])]
+    if COLUMN in header:
+        return _fields(file, name, header)
+    file.seek(0)
+    return ((number, line.strip()) for number, line in enumerate(file, 1) if line.strip())
+
+
+def _fields(file: TextIO, name: str, header: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Read one column of a CSV file whose header has been read; a field may go over several lines.
+
+    A row that is longer than the header was most likely cut at a comma inside a condition, and half a condition is
+    another one.
+    """
+    rows, begin = csv.reader(file, strict=True), 2
+    for row in rows:
+        if row and len(row) != len(header):
+            raise QueryError(
+                f"line {begin} of {name} ({len(row)} fields) must have {len(header)}, like the header",
+                "Quote fields that have commas or newlines.",
+            )
+        if row:
+            yield begin, row[header.index(COLUMN)]
+        begin = rows.line_num + 2

@@ -1,4 +1,4 @@
-"""The commands for those who receive a release: look at it, ask it in SQL, draw from it, write it down."""
+"""The commands for those who receive a release: look at it, ask it in SQL, draw from it, write its records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sfumato.errors import ReleaseError
 from sfumato.storage import staged_file
 
 MOST_ANSWERS = 100
-"""More rows of an answer than this are counted and not shown."""
+"""The most rows of an answer that are shown; more are counted."""
 
 out_option = click.option("--out", type=click.Path(), required=True, help="The .csv or .parquet file to write.")
 how_option = click.option(
@@ -53,7 +53,7 @@ def _inspect_text(release: Release, folder: str) -> str:
 
 
 def _terms_text(release: Release) -> str:
-    """Show what was paid or, where nothing was, whom the promise holds against and what was looked at."""
+    """What was paid or, where nothing was, whom the promise holds against and what was looked at."""
     manifest = release.manifest
     if manifest.promise is not None:
         looks = [(one.label, one.reason) for one in manifest.looks]
@@ -64,7 +64,7 @@ def _terms_text(release: Release) -> str:
 
 
 def _zeros(release: Release) -> str:
-    """Explain debits of 0."""
+    """What debits of 0 mean, if there are any."""
     if all(one.epsilon for one in release.manifest.debits):
         return ""
     return (
@@ -92,7 +92,7 @@ def sql(release: str, question: str, out: str | None, show: Show) -> None:
 
 
 def _rows_text(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> str:
-    """Show the first rows of an answer, numbers flush right."""
+    """A table of the first rows of an answer, numbers flush right."""
     numbers = [place for place in range(len(names)) if any(isinstance(row[place], int | float) for row in rows)]
     shown = [[f"{value:,.1f}" if isinstance(value, float) else value for value in row] for row in rows[:MOST_ANSWERS]]
     more = f"\n... and {len(rows) - MOST_ANSWERS:,} more; --out writes all" if len(rows) > MOST_ANSWERS else ""

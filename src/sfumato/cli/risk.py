@@ -26,6 +26,9 @@ from sfumato import verify as verified
 from sfumato.cli.show import REFUSED, Show, release_argument, reporting, table
 from sfumato.errors import ReleaseError
 
+MARKS = {True: "ok", False: "WRONG", None: "not checked"}
+"""What is written before a check that passed, failed or could not be made."""
+
 
 @click.command()
 @release_argument
@@ -41,10 +44,10 @@ def risk(release: str, population: str | None, show: Show) -> None:
     if opened.manifest.promise is None:
         if population is not None:
             raise ReleaseError("population must go with a release of exact counts", "Leave it out.")
-        show.result(_odds_plain(opened), _odds_text(opened))
+        show.result(_plain_odds(opened), _odds_text(opened))
         return
     found = group_risk(opened, _population(population, opened))
-    plain, text = _plain(found), _text(found, opened)
+    plain, text = _plain_risk(found), _risk_text(found, opened)
     if not opened.disjoint:
         claim = nearest_claim(opened)
         plain |= {"nearest_to_cap": asdict(claim)}
@@ -64,7 +67,7 @@ def _population(given: str | None, release: Release) -> Any:
     return coded.columns
 
 
-def _plain(found: GroupRisk) -> dict[str, Any]:
+def _plain_risk(found: GroupRisk) -> dict[str, Any]:
     return {
         "groups": len(found.sizes),
         "records": int(found.sizes.sum()),
@@ -83,7 +86,7 @@ def _plain(found: GroupRisk) -> dict[str, Any]:
     }
 
 
-def _text(found: GroupRisk, release: Release) -> str:
+def _risk_text(found: GroupRisk, release: Release) -> str:
     sizes = found.sizes
     rows = [(name, f"{groups:,}", f"{records:,}") for name, groups, records in found.distribution]
     assumed = "; no population is given, so the records are taken for it" if found.in_population is None else ""
@@ -110,7 +113,7 @@ def _text(found: GroupRisk, release: Release) -> str:
     return "\n\n".join(blocks)
 
 
-def _odds_plain(release: Release) -> dict[str, Any]:
+def _plain_odds(release: Release) -> dict[str, Any]:
     odds = odds_of(release)
     return {
         "epsilon": str(release.manifest.epsilon),
@@ -174,9 +177,6 @@ def _claims_text(found: PersonClaims, sensitive: str) -> str:
 
 def _tenths(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-MARKS = {True: "ok", False: "WRONG", None: "not checked"}
 
 
 @click.command()

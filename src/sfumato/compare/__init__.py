@@ -1,4 +1,4 @@
-"""Methods side by side on one table: each is published again and again with known seeds, and measured by raw rows.
+"""Compare methods on one table: each is published again and again with known seeds, and measured by raw rows.
 
 Nothing here is private, and no release is kept: what is found is for the holder, who has a method to choose.
 """

@@ -1,6 +1,6 @@
-"""What is measured of every release in a comparison, by name: what stands on the axis, and which way is better.
+"""Who is compared on which table, and by which measures: a list of runs, each known by all that decides its outcome.
 
-Who is compared on which table: a list of runs, each known by all that decides its outcome, and who is left out.
+A method that cannot publish the table, or not so that others can be held against it, is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sfumato.evaluate.fidelity import WAYS
 from sfumato.evaluate.learning import LEARNERS, Learner, Protocol, splits
 
 Group = Literal["classification", "learners", "information", "marginals", "queries", "clusters", "cost"]
+"""A group of measures, which are measured together or not at all."""
 GROUPS: dict[Group, str] = {
     "classification": "a tree on groups, regions, naive Bayes, logistic regression",
     "learners": "the other learners",
@@ -32,125 +33,19 @@ GROUPS: dict[Group, str] = {
     "clusters": "Match Point",
     "cost": "seconds and memory of publishing",
 }
-"""What a group holds."""
+"""What each group of measures holds."""
 LEAN: tuple[Group, ...] = ("classification", "information", "marginals", "queries", "cost")
-"""Measured unless said otherwise: a few seconds for each run on a table like Adult."""
+"""The groups that are measured unless others are named: a few seconds for each run on a table like Adult."""
 FEW: tuple[Learner, ...] = ("naive Bayes", "logistic regression")
+"""The learners of the group `classification`."""
 OTHERS: tuple[Learner, ...] = tuple(learner for learner in LEARNERS if learner not in FEW)
+"""The learners of the group `learners`."""
 SIZES = {"all": "all", "small (< 1 %)": "small", "large (> 10 %)": "large"}
+"""Sizes of queries, and what they are called in names of measures."""
 DISTANCES = ("Hellinger", "total variation")
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A name, what its axis says, and how its numbers are written."""
-
-    name: str
-    group: Group
-    axis: str
-    better: Literal["higher", "lower"]
-    written: str = ".3f"
-    logarithmic: bool = False
-
-    @property
-    def file(self) -> str:
-        """The name of its picture, without the suffix.
-
-        >>> Measure("relative error, all (mean)", "queries", "", "lower").file
-        'relative-error-all-mean'
-        """
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
-
-
-def accuracy_name(learner: str) -> str:
-    """Name the accuracy of a learner."""
-    return f"accuracy, {learner}"
-
-
-def area_name(learner: str) -> str:
-    """Name the area under a learner's ROC curve."""
-    return f"AUC, {learner}"
-
-
-def distance_name(distance: str, ways: int) -> str:
-    """Name a distance of marginals."""
-    return f"{distance}, {ways}-way"
-
-
-def error_names(size: str) -> tuple[str, str]:
-    """Name the mean and the median error of queries of one size."""
-    return f"relative error, {SIZES[size]} (mean)", f"relative error, {SIZES[size]} (median)"
-
-
-def match_name(clusters: int, after: str) -> str:
-    """Name the agreement of two clusterings."""
-    return f"Match Point, {clusters} clusters, {after}"
-
-
-TREE, REGIONS = accuracy_name("tree on groups"), accuracy_name("regions")
-SHARE = "accuracy on new rows"
-AREA = "area under the ROC curve"
-
-
-def _of_learners(group: Group, learners: tuple[Learner, ...]) -> list[Measure]:
-    return [
-        Measure(name, group, axis, "higher")
-        for learner in learners
-        for name, axis in ((accuracy_name(learner), SHARE), (area_name(learner), AREA))
-    ]
-
-
-MEASURES: dict[str, Measure] = {
-    one.name: one
-    for one in (
-        Measure(TREE, "classification", SHARE, "higher"),
-        Measure(REGIONS, "classification", SHARE, "higher"),
-        *_of_learners("classification", FEW),
-        *_of_learners("learners", OTHERS),
-        Measure("discernibility", "information", "sum of squared group sizes", "lower", ",.0f", True),
-        Measure("NCP", "information", "normalized certainty penalty", "lower"),
-        Measure("precision", "information", "precision", "higher"),
-        *(
-            Measure(distance_name(distance, ways), "marginals", "mean distance of marginals", "lower")
-            for distance in DISTANCES
-            for ways in WAYS
-        ),
-        *(
-            Measure(name, "queries", "relative error of range counts", "lower", logarithmic=True)
-            for size in SIZES
-            for name in error_names(size)
-        ),
-        *(
-            Measure(match_name(clusters, after), "clusters", "share of pairs that agree", "higher")
-            for clusters in (2, 5)
-            for after in ("generalized rows", "drawn records")
-        ),
-        Measure("processor seconds", "cost", "processor seconds of publishing", "lower", ".2f", True),
-        Measure("seconds", "cost", "seconds of publishing", "lower", ".2f", True),
-        Measure("peak MB", "cost", "megabytes that publishing added", "lower", ".0f"),
-    )
-}
-
-
-def read_groups(text: str | None) -> tuple[Group, ...]:
-    """Read groups of measures, separated by commas: `all`, or the lean ones if none are named."""
-    if text is None:
-        return LEAN
-    words = [word.strip() for word in text.split(",")]
-    for word in words:
-        if word not in (*GROUPS, "all"):
-            raise MethodError(
-                f"measures ({word[:40]}) must be one of all, {', '.join(GROUPS)}", "Leave it out for the usual ones."
-            )
-    return tuple(group for group in GROUPS if group in words or "all" in words)
-
-
-def learners_of(groups: tuple[Group, ...]) -> tuple[Learner, ...]:
-    """Give the learners that drawn records teach."""
-    return (*(FEW if "classification" in groups else ()), *(OTHERS if "learners" in groups else ()))
-
-
+"""The distances of marginals that are compared."""
 MOST_RUNS = 10_000
+"""The most runs of each method."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +56,7 @@ class Contestant:
     method: Method | MethodWithoutEpsilon
 
     def refusal(self, schema: Schema, epsilons: Sequence[Fraction]) -> str | None:
-        """Tell why the method cannot publish such a table, or not so that others can be held against it."""
+        """Why the method cannot publish such a table, or not so that others can be held against it; None if it can."""
         try:
             if not isinstance(self.method, MethodWithoutEpsilon):
                 for epsilon in epsilons:
@@ -206,7 +101,7 @@ class Contest:
     left_out: tuple[str, ...]
 
     def runs(self) -> list[Run]:
-        """Give all runs, the first of everyone before the second of anyone."""
+        """All runs, the first of everyone before the second of anyone."""
         return [run for number in range(self.number) for run in self._runs(number)]
 
     def _runs(self, number: int) -> Iterator[Run]:
@@ -262,7 +157,7 @@ def open_contest(
 
 
 def digest_of(coded: Coded) -> str:
-    """Give a fingerprint of coded rows: of all that a schema lets be seen of a table."""
+    """A fingerprint of coded rows: of all that a schema lets be seen of a table."""
     digest = hashlib.sha256()
     for name, column in coded.columns.items():
         codes: NDArray[Any] = np.ascontiguousarray(column)
@@ -286,3 +181,115 @@ def _refuse_uncountable(schema: Schema, contestants: Sequence[Contestant], runs:
             raise MethodError(f"methods ({label[:80]}) must be named once", "Leave the second out.")
     if not schema.predictors:
         raise TableError("a table must have an attribute beside the class to be compared on", "Name more attributes.")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is measured of every release: its name, what its axis says, which way is better, and how its numbers are
+    written.
+    """
+
+    name: str
+    group: Group
+    axis: str
+    better: Literal["higher", "lower"]
+    written: str = ".3f"
+    logarithmic: bool = False
+
+    @property
+    def file(self) -> str:
+        """The name of its picture, without the suffix.
+
+        >>> Measure("relative error, all (mean)", "queries", "", "lower").file
+        'relative-error-all-mean'
+        """
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+
+def accuracy_name(learner: str) -> str:
+    """The name of a learner's accuracy."""
+    return f"accuracy, {learner}"
+
+
+def area_name(learner: str) -> str:
+    """The name of the area under a learner's ROC curve."""
+    return f"AUC, {learner}"
+
+
+def distance_name(distance: str, ways: int) -> str:
+    """The name of a distance of marginals."""
+    return f"{distance}, {ways}-way"
+
+
+def error_names(size: str) -> tuple[str, str]:
+    """The names of the mean and the median error of queries of one size."""
+    return f"relative error, {SIZES[size]} (mean)", f"relative error, {SIZES[size]} (median)"
+
+
+def match_name(clusters: int, after: str) -> str:
+    """The name of the agreement of two clusterings."""
+    return f"Match Point, {clusters} clusters, {after}"
+
+
+TREE, REGIONS = accuracy_name("tree on groups"), accuracy_name("regions")
+SHARE = "accuracy on new rows"
+AREA = "area under the ROC curve"
+
+
+def _of_learners(group: Group, learners: tuple[Learner, ...]) -> list[Measure]:
+    return [
+        Measure(name, group, axis, "higher")
+        for learner in learners
+        for name, axis in ((accuracy_name(learner), SHARE), (area_name(learner), AREA))
+    ]
+
+
+MEASURES: dict[str, Measure] = {
+    one.name: one
+    for one in (
+        Measure(TREE, "classification", SHARE, "higher"),
+        Measure(REGIONS, "classification", SHARE, "higher"),
+        *_of_learners("classification", FEW),
+        *_of_learners("learners", OTHERS),
+        Measure("discernibility", "information", "sum of squared group sizes", "lower", ",.0f", True),
+        Measure("NCP", "information", "normalized certainty penalty", "lower"),
+        Measure("precision", "information", "precision", "higher"),
+        *(
+            Measure(distance_name(distance, ways), "marginals", "mean distance of marginals", "lower")
+            for distance in DISTANCES
+            for ways in WAYS
+        ),
+        *(
+            Measure(name, "queries", "relative error of range counts", "lower", logarithmic=True)
+            for size in SIZES
+            for name in error_names(size)
+        ),
+        *(
+            Measure(match_name(clusters, after), "clusters", "share of pairs that agree", "higher")
+            for clusters in (2, 5)
+            for after in ("generalized rows", "drawn records")
+        ),
+        Measure("processor seconds", "cost", "processor seconds of publishing", "lower", ".2f", True),
+        Measure("seconds", "cost", "seconds of publishing", "lower", ".2f", True),
+        Measure("peak MB", "cost", "megabytes that publishing added", "lower", ".0f"),
+    )
+}
+"""All measures, by name."""
+
+
+def read_groups(text: str | None) -> tuple[Group, ...]:
+    """Read groups of measures, separated by commas: `all`, or the lean ones if none are named."""
+    if text is None:
+        return LEAN
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in (*GROUPS, "all"):
+            raise MethodError(
+                f"measures ({word[:40]}) must be one of all, {', '.join(GROUPS)}", "Leave it out for the usual ones."
+            )
+    return tuple(group for group in GROUPS if group in words or "all" in words)
+
+
+def learners_of(groups: tuple[Group, ...]) -> tuple[Learner, ...]:
+    """The learners that drawn records teach."""
+    return (*(FEW if "classification" in groups else ()), *(OTHERS if "learners" in groups else ()))

@@ -1,12 +1,8 @@
-"""One release, or the raw rows themselves, measured: names of measures and their values.
+"""The runs of a comparison, carried out, and what came of them: values, means with standard errors, files and pictures.
 
-One run of a comparison: the rows to learn from are published with a known seed, and the release is measured.
-
-Nothing is debited from the table's own account: no release leaves the run, only measures for the holder.
-
-What came of a comparison: a row for every method, epsilon, run and measure; means with standard errors; files.
-
-One picture for every measure of a comparison: a curve for each method over epsilon, and what raw rows teach.
+A run publishes the rows to learn from with a known seed, and measures the release by them and by the other rows. The
+raw rows are measured, too. Nothing is debited from the table's own account: no release leaves a run, only measures for
+the holder.
 """
 
 from __future__ import annotations
@@ -79,8 +75,257 @@ from sfumato.pictures.canvas import Curve, Panel, draw_panels
 from sfumato.storage import reason_of, refuse_no_folder
 
 Value = tuple[str, float]
+"""The name of a measure, and its value."""
 Level = Literal["raw data", "most frequent class"]
-"""What a learner reaches that saw the raw rows (BA), and one that always says the same (LA)."""
+"""What releases are held against: a learner that saw the raw rows (BA), and one that always says the same (LA)."""
+NO_GUARANTEE = "Every release was made with a known seed, carries no guarantee, and was not kept; nothing was debited."
+"""What every result of a comparison says of its releases."""
+RUNS, RESULTS, SUMMARY = "runs", "results.parquet", "summary.csv"
+"""In the folder of a comparison: the folder of finished runs, the table of all values, and their means."""
+LEVELS = {"raw data": "raw data (BA)", "most frequent class": "most frequent class (LA)"}
+"""What pictures call the levels."""
+NOTE = "Releases made with known seeds: no guarantee.\nWorked out from raw data: for the holder's eyes, not private."
+"""What is written below every picture."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One value: of a method or of a level, in one run."""
+
+    method: str
+    epsilon: str | None
+    run: int
+    measure: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a measure over runs, and its standard error if there are several."""
+
+    method: str
+    epsilon: str | None
+    measure: str
+    mean: float
+    standard_error: float | None
+    runs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All values of a comparison. Not private."""
+
+    contest: Contest
+    found: tuple[Found, ...]
+    left_out: tuple[str, ...]
+    """who or what is missing, and why"""
+
+    def means(self) -> list[Mean]:
+        """The mean of every measure, in the order in which methods and measures are known."""
+        values: dict[tuple[str, str | None, str], list[float]] = {}
+        for one in self.found:
+            values.setdefault((one.method, one.epsilon, one.measure), []).append(one.value)
+        return [Mean(*what, *mean_and_error(several), len(several)) for what, several in values.items()]
+
+    @property
+    def measures(self) -> list[str]:
+        """The names of what was measured of any method."""
+        known = {one.measure for one in self.found}
+        return [name for name in MEASURES if name in known]
+
+    def plain(self) -> dict[str, Any]:
+        """The results as plain values, for JSON."""
+        return {
+            "warning": NOT_PRIVATE,
+            "guarantee": NO_GUARANTEE,
+            "protocol": self.contest.protocol,
+            "summary": [asdict(one) for one in self.means()],
+            "left_out": list(self.left_out),
+        }
+
+
+def carry_out_contest(
+    contest: Contest, folder: Path, *, workers: int | None = None, watch: Watch = lambda _done, _all: None
+) -> Results:
+    """Do all runs that are not kept in the folder yet, and gather what came of them."""
+    refuse_no_folder(folder)
+    runs = contest.runs()
+    with _explained(folder):
+        outcomes = carry_out(
+            partial(measured, Bench.of(contest)),
+            [run.key for run in runs],
+            Kept(folder / RUNS),
+            workers=workers,
+            watch=watch,
+        )
+    pairs = list(zip(runs, outcomes, strict=True))
+    refused = {f"{_place(run)}: {outcome['refused']}." for run, outcome in pairs if "refused" in outcome}
+    found = tuple(one for run, outcome in pairs for one in _found(run, outcome))
+    return Results(contest, found, (*contest.left_out, *sorted(refused)))
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Say in one sentence why a folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise ReleaseError(
+            f"out ({str(folder)[:200]}) must be a folder that can be written ({reason_of(error)})",
+            "Name another place, or make room.",
+        ) from None
+
+
+def _place(run: Run) -> str:
+    return str(run.label) if run.epsilon is None else f"{run.label} at epsilon {write_fraction(run.epsilon)}"
+
+
+def _found(run: Run, outcome: Outcome) -> Iterator[Found]:
+    epsilon = None if run.epsilon is None else write_fraction(run.epsilon)
+    by_method: Mapping[str, Mapping[str, float]] = outcome.get("levels", {str(run.label): outcome.get("values", {})})
+    for method, values in by_method.items():
+        for name in MEASURES:
+            if name in values:
+                yield Found(method, epsilon, run.number, name, values[name])
+
+
+def write_results(results: Results, folder: Path, draw: Callable[[Path], None] | None) -> list[str]:
+    """Write all values, their means and, if they can be drawn, the pictures: all together, over older ones. Return the
+    names of the files.
+    """
+    with _explained(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".partial-") as staging:
+        place = Path(staging)
+        _write_table(results, place / RESULTS)
+        _write_summary(results, place / SUMMARY)
+        if draw is not None:
+            draw(place)
+        names = sorted(path.name for path in place.iterdir())
+        for name in names:
+            os.replace(place / name, folder / name)
+    return names
+
+
+def _write_table(results: Results, path: Path) -> None:
+    rows = [asdict(one) for one in results.found]
+    kinds = [("method", pa.string()), ("epsilon", pa.string()), ("run", pa.int32())]
+    schema = pa.schema([*kinds, ("measure", pa.string()), ("value", pa.float64())])
+    facts = {
+        "warning": NOT_PRIVATE,
+        "guarantee": NO_GUARANTEE,
+        "protocol": results.contest.protocol,
+        "left_out": json.dumps(results.left_out, ensure_ascii=False),
+    }
+    pq.write_table(pa.Table.from_pylist(rows, schema).replace_schema_metadata(facts), path)
+
+
+def _write_summary(results: Results, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*Mean.__dataclass_fields__, "guarantee"])
+        writer.writerows([*asdict(one).values(), "none: known seed, not private"] for one in results.means())
+
+
+def draw_gallery(results: Results, folder: Path) -> None:
+    """Draw every measure that some method has."""
+    means = results.means()
+    for name in results.measures:
+        panel = panel_of(results, MEASURES[name], [one for one in means if one.measure == name])
+        draw_panels(folder / f"{MEASURES[name].file}.png", name, [panel], note=NOTE)
+
+
+def panel_of(results: Results, measure: Measure, means: Sequence[Mean]) -> Panel:
+    """The curves of a measure, and the levels that it has."""
+    curves = [
+        _curve(one.label, [mean for mean in means if mean.method == one.label], results.contest.epsilons)
+        for one in results.contest.contestants
+    ]
+    levels = [(LEVELS[one.method], one.mean) for one in means if one.method in LEVELS]
+    return Panel(
+        title=f"{measure.better} is better",
+        quantity="epsilon",
+        measure=measure.axis,
+        curves=tuple(curve for curve in curves if curve.at),
+        levels=tuple(levels),
+        logarithmic=(True, measure.logarithmic and all(one.mean > 0 for one in means)),
+    )
+
+
+def _curve(label: str, means: Sequence[Mean], epsilons: Sequence[Fraction]) -> Curve:
+    """The means of a method over epsilon; a method without one is the same everywhere."""
+    places = {
+        at: one
+        for one in means
+        for at in ([float(Fraction(one.epsilon))] if one.epsilon is not None else map(float, epsilons))
+    }
+    ordered = [(at, places[at]) for at in sorted(places)]
+    several = any(one.standard_error is not None for _, one in ordered)
+    errors = tuple(one.standard_error or 0.0 for _, one in ordered) if several else None
+    return Curve(label, tuple(at for at, _ in ordered), tuple(one.mean for _, one in ordered), errors)
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """What every run is given beside its key."""
+
+    table: Any
+    schema: Schema
+    methods: tuple[Method | MethodWithoutEpsilon, ...]
+
+    @classmethod
+    def of(cls, contest: Contest) -> Bench:
+        """Take what the runs of a contest need."""
+        return cls(contest.table, contest.schema, tuple(one.method for one in contest.contestants))
+
+    def method(self, key: Key) -> Method | MethodWithoutEpsilon:
+        """Find the method that a key means."""
+        return next(one for one in self.methods if one.name == key["what"] and one.parameters == key["parameters"])
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A table that was read: its rows as they are, and coded."""
+
+    known_by: tuple[str, str]
+    """the digests of its coded rows and of the schema"""
+    rows: pa.Table
+    codes: CodedRows
+
+
+_LAST: list[Opened] = []
+"""The table that this process read last: the next run is of the same."""
+
+
+def measured(bench: Bench, key: Key) -> Outcome:
+    """Do a run: values by name, or by level and name for the raw rows; or why the method refuses."""
+    opened = _opened(bench, (key["table"], key["schema"]))
+    parts = splits(key["protocol"], opened.rows.num_rows, 0)
+    seed, part = divmod(key["run"], len(parts))
+    learnt, tested = splits(key["protocol"], opened.rows.num_rows, seed)[part]
+    trial = Trial(*({name: codes[chosen] for name, codes in opened.codes.items()} for chosen in (learnt, tested)))
+    if key["what"] == "raw data":
+        return {"levels": levels_of(bench.schema, trial, key["measures"], key["run"])}
+    rows, method = opened.rows.take(learnt), bench.method(key)
+    try:
+        release, cost = cost_of(lambda: seeded_release(rows, bench.schema, method, key["epsilon"], key["run"]))
+    except SfumatoError as error:
+        return {"refused": error.problem}
+    values = values_of(release, trial, key["measures"], key["run"])
+    return {"values": values | (_cost(cost) if "cost" in key["measures"] else {})}
+
+
+def _cost(cost: Cost) -> dict[str, float]:
+    known = {"processor seconds": cost.processor_seconds, "seconds": cost.seconds, "peak MB": cost.peak_megabytes}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _opened(bench: Bench, known_by: tuple[str, str]) -> Opened:
+    """Read the table, unless it was read for the run before; refuse one that is no longer what was compared."""
+    if not (_LAST and _LAST[0].known_by == known_by):
+        coded = sfumato.coded(bench.table, bench.schema, misfits=True)
+        if digest_of(coded) != known_by[0]:
+            raise TableError("a table must not change while methods are compared on it", "Start again.")
+        _LAST[:] = [Opened(known_by, sfumato.raw_rows(bench.table, list(coded.columns)), coded.columns)]
+    return _LAST[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +363,7 @@ def values_of(release: Release, trial: Trial, groups: Sequence[Group], seed: int
 
 
 def levels_of(schema: Schema, trial: Trial, groups: Sequence[Group], seed: int) -> dict[Level, dict[str, float]]:
-    """Tell what raw rows teach each learner, and what always saying their most frequent class is worth."""
+    """What raw rows teach each learner, and what always saying their most frequent class is worth."""
     raw: dict[str, float] = {}
     learners = [*learners_of(tuple(groups)), *((PAPERS_TREE,) if "classification" in groups else ())]
     seen = lot(trial.train, most_learnt(schema), seed)
@@ -176,249 +421,3 @@ def _clusters(judged: Judged) -> Iterator[Value]:
     rows, drawn = (lot(records, MOST_CLUSTERED, judged.seed) for records in (judged.trial.train, judged.drawn))
     for one in matches(judged.release, rows, drawn):
         yield match_name(one.clusters, one.after), one.match_point
-
-
-@dataclass(frozen=True, eq=False)
-class Bench:
-    """What every run is given beside its key."""
-
-    table: Any
-    schema: Schema
-    methods: tuple[Method | MethodWithoutEpsilon, ...]
-
-    @classmethod
-    def of(cls, contest: Contest) -> Bench:
-        """Take what the runs of a contest need."""
-        return cls(contest.table, contest.schema, tuple(one.method for one in contest.contestants))
-
-    def method(self, key: Key) -> Method | MethodWithoutEpsilon:
-        """Find the method that a key means."""
-        return next(one for one in self.methods if one.name == key["what"] and one.parameters == key["parameters"])
-
-
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """A table that was read: its rows as they are, and coded."""
-
-    known_by: tuple[str, str]
-    """the digests of its coded rows and of the schema"""
-    rows: pa.Table
-    codes: CodedRows
-
-
-_LAST: list[Opened] = []
-"""The table that this process read last: the next run is of the same."""
-
-
-def measured(bench: Bench, key: Key) -> Outcome:
-    """Do a run: give values by name, or by level and name for the raw rows; or why the method refuses."""
-    opened = _opened(bench, (key["table"], key["schema"]))
-    parts = splits(key["protocol"], opened.rows.num_rows, 0)
-    seed, part = divmod(key["run"], len(parts))
-    learnt, tested = splits(key["protocol"], opened.rows.num_rows, seed)[part]
-    trial = Trial(*({name: codes[chosen] for name, codes in opened.codes.items()} for chosen in (learnt, tested)))
-    if key["what"] == "raw data":
-        return {"levels": levels_of(bench.schema, trial, key["measures"], key["run"])}
-    rows, method = opened.rows.take(learnt), bench.method(key)
-    try:
-        release, cost = cost_of(lambda: seeded_release(rows, bench.schema, method, key["epsilon"], key["run"]))
-    except SfumatoError as error:
-        return {"refused": error.problem}
-    values = values_of(release, trial, key["measures"], key["run"])
-    return {"values": values | (_cost(cost) if "cost" in key["measures"] else {})}
-
-
-def _cost(cost: Cost) -> dict[str, float]:
-    known = {"processor seconds": cost.processor_seconds, "seconds": cost.seconds, "peak MB": cost.peak_megabytes}
-    return {name: value for name, value in known.items() if value is not None}
-
-
-def _opened(bench: Bench, known_by: tuple[str, str]) -> Opened:
-    """Read the table, unless it was read for the run before; refuse one that is no longer what was compared."""
-    if not (_LAST and _LAST[0].known_by == known_by):
-        coded = sfumato.coded(bench.table, bench.schema, misfits=True)
-        if digest_of(coded) != known_by[0]:
-            raise TableError("a table must not change while methods are compared on it", "Start again.")
-        _LAST[:] = [Opened(known_by, sfumato.raw_rows(bench.table, list(coded.columns)), coded.columns)]
-    return _LAST[0]
-
-
-NO_GUARANTEE = "Every release was made with a known seed, carries no guarantee, and was not kept; nothing was debited."
-RUNS, RESULTS, SUMMARY = "runs", "results.parquet", "summary.csv"
-
-
-@dataclass(frozen=True)
-class Found:
-    """One value: of a method or of a level (raw data, most frequent class), in one run."""
-
-    method: str
-    epsilon: str | None
-    run: int
-    measure: str
-    value: float
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The mean of a measure over runs, and its standard error if there are several."""
-
-    method: str
-    epsilon: str | None
-    measure: str
-    mean: float
-    standard_error: float | None
-    runs: int
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """All values of a comparison. Not private."""
-
-    contest: Contest
-    found: tuple[Found, ...]
-    left_out: tuple[str, ...]
-    """who or what is missing, and why"""
-
-    def means(self) -> list[Mean]:
-        """Give the mean of every measure, in the order in which methods and measures are known."""
-        values: dict[tuple[str, str | None, str], list[float]] = {}
-        for one in self.found:
-            values.setdefault((one.method, one.epsilon, one.measure), []).append(one.value)
-        return [Mean(*what, *mean_and_error(several), len(several)) for what, several in values.items()]
-
-    @property
-    def measures(self) -> list[str]:
-        """The names of what was measured of any method."""
-        known = {one.measure for one in self.found}
-        return [name for name in MEASURES if name in known]
-
-    def plain(self) -> dict[str, Any]:
-        """Give plain values for JSON."""
-        return {
-            "warning": NOT_PRIVATE,
-            "guarantee": NO_GUARANTEE,
-            "protocol": self.contest.protocol,
-            "summary": [asdict(one) for one in self.means()],
-            "left_out": list(self.left_out),
-        }
-
-
-def carry_out_contest(
-    contest: Contest, folder: Path, *, workers: int | None = None, watch: Watch = lambda _done, _all: None
-) -> Results:
-    """Do all runs that are not kept in the folder yet, and gather what came of them."""
-    refuse_no_folder(folder)
-    runs = contest.runs()
-    with _explained(folder):
-        outcomes = carry_out(
-            partial(measured, Bench.of(contest)),
-            [run.key for run in runs],
-            Kept(folder / RUNS),
-            workers=workers,
-            watch=watch,
-        )
-    pairs = list(zip(runs, outcomes, strict=True))
-    refused = {f"{_place(run)}: {outcome['refused']}." for run, outcome in pairs if "refused" in outcome}
-    found = tuple(one for run, outcome in pairs for one in _found(run, outcome))
-    return Results(contest, found, (*contest.left_out, *sorted(refused)))
-
-
-@contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """Say in one sentence why a folder cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise ReleaseError(
-            f"out ({str(folder)[:200]}) must be a folder that can be written ({reason_of(error)})",
-            "Name another place, or make room.",
-        ) from None
-
-
-def _place(run: Run) -> str:
-    return str(run.label) if run.epsilon is None else f"{run.label} at epsilon {write_fraction(run.epsilon)}"
-
-
-def _found(run: Run, outcome: Outcome) -> Iterator[Found]:
-    epsilon = None if run.epsilon is None else write_fraction(run.epsilon)
-    by_method: Mapping[str, Mapping[str, float]] = outcome.get("levels", {str(run.label): outcome.get("values", {})})
-    for method, values in by_method.items():
-        for name in MEASURES:
-            if name in values:
-                yield Found(method, epsilon, run.number, name, values[name])
-
-
-def write_results(results: Results, folder: Path, draw: Callable[[Path], None] | None) -> list[str]:
-    """Write the table, the summary and, if they can be drawn, the pictures: all together, over older ones."""
-    with _explained(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".partial-") as staging:
-        place = Path(staging)
-        _write_table(results, place / RESULTS)
-        _write_summary(results, place / SUMMARY)
-        if draw is not None:
-            draw(place)
-        names = sorted(path.name for path in place.iterdir())
-        for name in names:
-            os.replace(place / name, folder / name)
-    return names
-
-
-def _write_table(results: Results, path: Path) -> None:
-    rows = [asdict(one) for one in results.found]
-    kinds = [("method", pa.string()), ("epsilon", pa.string()), ("run", pa.int32())]
-    schema = pa.schema([*kinds, ("measure", pa.string()), ("value", pa.float64())])
-    facts = {
-        "warning": NOT_PRIVATE,
-        "guarantee": NO_GUARANTEE,
-        "protocol": results.contest.protocol,
-        "left_out": json.dumps(results.left_out, ensure_ascii=False),
-    }
-    pq.write_table(pa.Table.from_pylist(rows, schema).replace_schema_metadata(facts), path)
-
-
-def _write_summary(results: Results, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*Mean.__dataclass_fields__, "guarantee"])
-        writer.writerows([*asdict(one).values(), "none: known seed, not private"] for one in results.means())
-
-
-LEVELS = {"raw data": "raw data (BA)", "most frequent class": "most frequent class (LA)"}
-NOTE = "Releases made with known seeds: no guarantee.\nWorked out from raw data: for the holder's eyes, not private."
-
-
-def draw_gallery(results: Results, folder: Path) -> None:
-    """Draw every measure that some method has."""
-    means = results.means()
-    for name in results.measures:
-        panel = panel_of(results, MEASURES[name], [one for one in means if one.measure == name])
-        draw_panels(folder / f"{MEASURES[name].file}.png", name, [panel], note=NOTE)
-
-
-def panel_of(results: Results, measure: Measure, means: Sequence[Mean]) -> Panel:
-    """Gather the curves of a measure, and the levels that it has."""
-    curves = [
-        _curve(one.label, [mean for mean in means if mean.method == one.label], results.contest.epsilons)
-        for one in results.contest.contestants
-    ]
-    levels = [(LEVELS[one.method], one.mean) for one in means if one.method in LEVELS]
-    return Panel(
-        title=f"{measure.better} is better",
-        quantity="epsilon",
-        measure=measure.axis,
-        curves=tuple(curve for curve in curves if curve.at),
-        levels=tuple(levels),
-        logarithmic=(True, measure.logarithmic and all(one.mean > 0 for one in means)),
-    )
-
-
-def _curve(label: str, means: Sequence[Mean], epsilons: Sequence[Fraction]) -> Curve:
-    """Place means over epsilon; a method without one is the same everywhere."""
-    places = {
-        at: one
-        for one in means
-        for at in ([float(Fraction(one.epsilon))] if one.epsilon is not None else map(float, epsilons))
-    }
-    ordered = [(at, places[at]) for at in sorted(places)]
-    several = any(one.standard_error is not None for _, one in ordered)
-    errors = tuple(one.standard_error or 0.0 for _, one in ordered) if several else None
-    return Curve(label, tuple(at for at, _ in ordered), tuple(one.mean for _, one in ordered), errors)

@@ -1,1 +1,1 @@
-"""Codes become counts, wherever they lie: in memory, in DuckDB, on a Spark cluster. All engines agree to the count."""
+"""Engines count coded rows where they lie: in memory, in DuckDB, on a Spark cluster. All give the same counts."""

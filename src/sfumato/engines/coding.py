@@ -1,22 +1,15 @@
-"""The coding of numbers and days: the comparisons and the arithmetic of `CellFinder`, in the same order.
-
-The coding of categories: names are looked up in dictionaries that the one and only finder of leaves has filled.
-
-A name that writes a number is found by that number, however it is written; so numbers have one text each here, too.
-
-From values to leaf codes inside an engine: the rules of `io.encode`, written as SQL from the public schema.
+"""Turn values into leaf codes inside an engine: the rules of `tables.encode`, written as SQL from the public schema.
 
 A row's codes must be the same on every engine, to the last bit of a float, or releases would differ and, worse, the
-proof that one record moves one row would be about another program. So names are looked up in dictionaries that the one
-and only finder of leaves has filled, numbers meet the same comparisons in the same order, and where a column's type
-is too odd for SQL there is no coding here, and the engine must do otherwise.
+proof that one record moves one row would be about another program. So names are looked up in dictionaries that
+`LeafFinder` has filled, numbers meet the comparisons and the arithmetic of `CellFinder` in the same order, and where a
+column's type is too odd for SQL there is no coding here, and the engine must do otherwise. A name that writes a number
+is found by that number, however it is written; so numbers have one text each here, too.
 
 What comes out is a *slot*: a leaf's code or, from the number of leaves on, the reason why there is none.
 
-The coding of a whole table as one query, and the refusal of what does not fit, as the memory path refuses it.
-
-It stands apart because every engine codes, checks and refuses alike: before the first debit, naming columns and
-numbers of rows, to the holder, and no value.
+`TableCoding` codes a whole table as one query. It refuses what does not fit as the memory engine does: before the first
+debit, naming columns and numbers of rows, to the holder, and no value.
 """
 
 from __future__ import annotations

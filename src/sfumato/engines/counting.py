@@ -1,12 +1,10 @@
-"""How much memory there is, in public terms: what was allowed, or a share of what this machine has left.
+"""Choose the engine that counts a table: memory if its codes fit there, else DuckDB; Spark for a table that lies there.
 
-Apart from those who use it because it reads the machine and nothing else.
-
-From a table to an engine that counts it: in memory if its codes fit there, else by DuckDB; by Spark where it lies.
+How much memory there is, is either what the user allowed or a share of what this machine has left.
 
 All engines give the same counts, so a release does not tell which one was used. It must not: which it is depends on
-the number of rows. So neither the manifest nor a message says it, and that it can be guessed from how long a
-publication takes is one more thing that time tells the holder's terminal alone.
+the number of rows. So neither the manifest nor a message says it. It can be guessed from how long a publication takes,
+but only the holder sees that.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""What the engines' SQL dialects say differently. Everything else is written once, in words that both understand.
+"""What SQL in engines is made of: the dialects of DuckDB and Spark, kinds of columns, slots, and tallies as SQL.
 
-What coding inside an engine is made of: kinds of columns, slots, dictionaries.
+Only `Dialect` differs between the two; everything else is written once, in words that both understand.
 
-A tally in SQL: what every row is counted by, and how the answer is put together.
-
-Every row has a column `c0`, `c1`, ... for each attribute and `k` for the class, `w` if it stands for several records.
-Where a row lies, its `place`, each engine finds in its own way (`duckdb_questions`, `spark_questions`); what follows is
-arithmetic: the cells of all attributes are numbered one after the other, so that one aggregation counts them all.
-
-The steps from the nodes of a tree to their children, as small tables that an engine can look things up in.
+In a tally's SQL every row has a column `c0`, `c1`, ... for each attribute and `k` for the class, and `w` if it stands
+for several records. Each engine finds a row's `place` in its own way; what follows is arithmetic: the cells of all
+attributes are numbered one after the other, so that one aggregation counts them all. The steps from the nodes of a tree
+to their children are small tables that an engine looks up.
 """
 
 from __future__ import annotations

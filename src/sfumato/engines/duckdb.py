@@ -1,34 +1,25 @@
-"""A folder for rows that must not stay: only its owner may enter, it goes when the work is done, and what a process
-that was killed left behind goes with the next one.
-
-Whoever holds the lock beside a folder is alive; a lock that can be had belongs to nobody.
-
-Where rows stand in a tree, in a file: four bytes for each, read and written a stretch at a time.
-
-It is no part of memory, so that its size is bounded by the disk alone; a full disk is an `OSError`.
-
-Streams on their way to DuckDB: every batch is coded by the coder of memory before DuckDB sees it.
-
-DuckDB would read some of what Arrow holds otherwise than memory does: it forgets the zone in which a moment was
-written, rounds what is finer than it can hold, and takes the type of the first batch for that of all. Which engine
-reads a table depends on the number of its rows, so one record more would change the codes of all. What streams is
-therefore given to it as *slots*: a leaf's code or, from the number of leaves on, the reason why there is none.
-
-A tally of a grid as one query for DuckDB: regions are found by joins with one small table per cut attribute.
-
-The parts of the codes are digits of the region's number. The size of a query follows from the number of attributes,
-never from the number of regions.
-
-A table's rows written into DuckDB as slots, in one scan.
-
-Files that DuckDB reads itself are coded in SQL, where they are read; what streams from elsewhere is coded on its way
-(see `slotting`). Either way the slots are those of memory.
-
-Counting with DuckDB: tables larger than memory on one machine.
+"""Count with DuckDB: tables larger than memory on one machine.
 
 Rows are coded while they are scanned, once; what is kept is a byte or two per value, in memory as far as that reaches
 and in a private folder beyond. Every tally is then one scan and one aggregation: of a grid in SQL; of a tree, whose
 cells are few and dense, by NumPy while the rows stream by, which was measured to take less than a quarter of the time.
+
+*Coding.* Files that DuckDB reads itself are coded in SQL, where they are read. What streams from elsewhere is coded by
+the coder of memory before DuckDB sees it: DuckDB would read some of what Arrow holds otherwise than memory does. It
+forgets the zone in which a moment was written, rounds what is finer than it can hold, and takes the type of the first
+batch for that of all. Which engine reads a table depends on the number of its rows, so one record more would change the
+codes of all. Streams are therefore given to it as *slots*: a leaf's code or, from the number of leaves on, the reason
+why there is none.
+
+*Grids.* Regions are found by joins with one small table per cut attribute: the parts of the codes are digits of the
+region's number. The size of a query follows from the number of attributes, never from the number of regions.
+
+*Trees.* The node on which each row stands is kept in a file, four bytes for each, so that it takes no memory and is
+bounded by the disk alone; a full disk is an `OSError`.
+
+*The private folder.* Only its owner may enter, and it goes when the work is done. What a process that was killed left
+behind goes with the next one: whoever holds the lock beside a folder is alive; a lock that can be had belongs to
+nobody.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""Work on stretches of rows, shared among the cores: every thread has results of its own, to be added up.
+"""The parts of which counting in memory is made: rows in blocks and stretches, threads, and sorted cells.
 
-It stands apart because it knows nothing of counting. NumPy lets other threads run while it copies, looks up and counts.
+Stretches of rows are shared among the cores; every thread has results of its own, to be added up. NumPy lets other
+threads run while it copies, looks up and counts. `SortedCells` finds which of very many cells hold someone, and how
+many, at a cost that does not grow with the number of cells.
 
-Counting by sorting: which of very many cells hold someone, and how many, at a cost that does not grow with them.
-
-The rows of a table block by block, each with the cell that it counts in: how the memory engine walks a table.
-
-What need not be counted: of the children of a place whose counts are known, the largest is the parent less the rest.
-
+`Families` spares counting: of the children of a place whose counts are known, the largest is the parent less the rest.
 On a tree that grows level by level this spares more than half of the rows at every level. The counts are the same
-integers; it stands apart because it is arithmetic on answers, whoever counted.
+integers.
 """
 
 from __future__ import annotations
@@ -165,7 +162,7 @@ class GridRows:
 
 @dataclass(frozen=True, eq=False)
 class TreeRows:
-    """The rows that stand on some leaves of a tree."""
+    """The rows that stand on some ends of a tree."""
 
     nodes: NDArray[np.int32]
     """the leaf on which each row stands"""

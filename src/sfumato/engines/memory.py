@@ -1,22 +1,17 @@
-"""Counting a table of codes in memory with NumPy: the engine for whatever fits.
+"""Count a table of codes in memory with NumPy.
 
 Columns are read in blocks that stay in the cache, by as many threads as there are cores, each with counts of its own.
 Rows remember the node of the tree on which they stood, so a tree that grew by a level costs them one step; and what
-follows from the counts of the level before is not counted again (see `families`).
+follows from the counts of the level before is not counted again (see `Families`). Equal rows become one row with a
+weight, where that pays: many tables shrink a lot. Counts stay what they were, whole numbers of 64 bits.
 
-The engine behind exact counts: it counts a table in memory and can also list what occurs in it.
+`MemoryListing` is the engine behind exact counts: it can also list what occurs. The engine behind the meter is another
+class, which has no such verb to be asked by mistake.
 
-Apart from the engine that meters stand before, which has no such verb to be asked by mistake.
-
-Rows that are the same, put together as one row with a weight, where that pays: many tables shrink a lot.
-
-Counts stay what they were, whole numbers of 64 bits. It stands apart because it is decided once, before counting.
-
-A tree counted while rows stream by: one scan for all that a round asks, however many rows there are.
-
-For engines that keep more rows than memory holds. A row is told by its number, under which the node on which it stood
-is kept, so a tree that grew by a level costs it one step. Of every family one child is not counted but follows from
-the level before (see `families`): the widest, as the tree says, so that a scan is planned before any row is seen.
+`StreamedRows` counts a tree while rows stream by, for engines that keep more rows than memory holds: one scan for all
+that a round asks. A row is told by its number, under which the node on which it stood is kept. Of every family one
+child is not counted but follows from the level before: the widest, as the tree says, so that a scan is planned before
+any row is seen.
 """
 
 from __future__ import annotations
@@ -255,7 +250,7 @@ class Standing(Protocol):
 
 
 class StreamedRows:
-    """Rows that can be scanned, again and again, and counted on the leaves of a tree."""
+    """Rows that can be scanned, again and again, and counted on the ends of a tree."""
 
     def __init__(self, scan: Callable[[], Generator[Batch, None, None]], standing: Standing) -> None:
         """Take a way to scan all rows, and a place for their nodes."""

@@ -1,14 +1,13 @@
-"""A tally as one Spark query that reads nothing but rows: small tables are constants in it, looked up by position.
-
-A join would send each small table round the cluster in a job of its own, and on Spark a job costs more than a level's
-arithmetic. Codes and nodes count from 0, so a table of theirs is an array. It is written as one text, which Spark reads
-once, when it plans: the number of expressions follows from the attributes and the steps, never from the regions.
-
-Counting with Spark: tables that lie on a cluster.
+"""Count with Spark: tables that lie on a cluster.
 
 Coding and counting are expressions of Spark's own, so executors need no Python of ours; only counts come to the driver.
 Coded rows are cached where they are. What is lost with a worker is coded again from the source, to the same codes, so a
 release comes out the same.
+
+A tally is one query that reads nothing but rows: small tables are constants in it, looked up by position. A join would
+send each small table round the cluster in a job of its own, and on Spark a job costs more than a level's arithmetic.
+Codes and nodes count from 0, so a table of theirs is an array. It is written as one text, which Spark reads once, when
+it plans: the number of expressions follows from the attributes and the steps, never from the regions.
 """
 
 from __future__ import annotations
@@ -18,14 +17,11 @@ import math
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import broadcast
 
 from sfumato.arrays import NONE
 from sfumato.engines.coding import TableCoding, coding_of
@@ -46,6 +42,9 @@ from sfumato.geometry.tree import Stage, Tree
 from sfumato.privacy.tally import CountEngine, Counts, Tally
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables.encode import columns_to_read
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 WORDS = SparkDialect()
 BY_WAY = 0
@@ -184,15 +183,21 @@ class Room:
 
     def adopted(self, frame: DataFrame) -> DataFrame:
         """Give a frame of the user's session as one of this."""
+        from pyspark.sql import DataFrame
+
         datasets: Any = self.session._jvm.org.apache.spark.sql.classic.Dataset
         return DataFrame(datasets.ofRows(self.session._jsparkSession, frame._jdf.logicalPlan()), self.session)
 
     def table(self, name: str, table: Any) -> str:
         """Bring a small table to every executor; it is made where the user is active, who stays so."""
+        from pyspark.sql.functions import broadcast
+
         return self.view(name, broadcast(self.adopted(self._given.createDataFrame(table))))
 
     def keep(self, name: str, frame: DataFrame) -> str:
         """Cache a frame when it is first read."""
+        from pyspark import StorageLevel
+
         self._kept[name] = frame.persist(StorageLevel.MEMORY_AND_DISK)
         return self.view(name, frame)
 
@@ -327,6 +332,8 @@ def _with_short_plan(frame: DataFrame) -> DataFrame:
     Spark still knows how to compute them again if they are lost. It has no public word for this; where a session does
     not know the one used here, plans grow, and answers stay the same.
     """
+    from pyspark.sql import DataFrame
+
     session = frame.sparkSession
     try:
         rows = frame._jdf.queryExecution().toRdd()

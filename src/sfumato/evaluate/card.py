@@ -1,16 +1,8 @@
-"""What work costs: seconds of the processor and of the clock, and how much memory it added at its peak.
+"""The scorecard of a release: all measures that apply to it, what using it costs, and what was left out and why.
 
-Costs depend on the data, so they are told to the holder and never stand in a release.
-
-What a release costs those who use it: the time and memory of reading it, of asking it, and of drawing from it.
-
+It reads the raw table, so what it says is not private: it is for the holder, and never enters a release. Costs are of
+reading, asking and drawing from a release: seconds of the processor and of the clock, and the memory added at the peak.
 What publishing cost cannot be told from a release: it depends on the rows, so it must not stand there.
-
-The scorecard: all measures that apply to a release, with what was left out and why.
-
-It reads the raw table, so what it says is not private: it is for the holder, and never enters a release.
-
-A scorecard laid out as tables of text, for whoever shows it: on a terminal or on a page.
 """
 
 from __future__ import annotations
@@ -25,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -52,10 +44,12 @@ from sfumato.evaluate.learning import Lesson, Protocol, Trial, lessons, lot, mos
 from sfumato.evaluate.runs import one_thread
 
 Result = TypeVar("Result")
-
+NOT_PRIVATE = "Worked out from the raw data: for the holder's eyes, not private, not to be published."
+"""What every result that was worked out from raw rows says of itself."""
 STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+"""Where Linux says how much memory this process holds, and where it is told to forget the peak so far."""
 PEAK_ONLY = "5"
-"""What Linux is told to forget the peak and nothing else."""
+"""Written to `FORGET`: forget the peak, and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class Cost:
 
 
 def cost_of(work: Callable[[], Result]) -> tuple[Result, Cost]:
-    """Do some work; give what came of it and what it cost."""
+    """Do some work; return what came of it, and what it cost."""
     _give_back()
     before = _held()
     processor, clock = time.process_time(), time.perf_counter()
@@ -80,7 +74,7 @@ def cost_of(work: Callable[[], Result]) -> tuple[Result, Cost]:
 
 
 def _give_back() -> None:
-    """Give memory that is free but still held back to the system, so that work cannot use it unseen."""
+    """Return free memory to the system, so that work cannot use it unseen."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     with suppress(AttributeError, OSError, TypeError):
@@ -88,7 +82,7 @@ def _give_back() -> None:
 
 
 def _held() -> int | None:
-    """Let the system forget the peak so far; give the kilobytes that are held, if it tells."""
+    """Let the system forget the peak so far, and return the kilobytes that are held now; None if it does not tell."""
     try:
         FORGET.write_text(PEAK_ONLY)
         return _kilobytes("VmRSS")
@@ -103,13 +97,15 @@ def _kilobytes(name: str) -> int:
 
 @dataclass(frozen=True)
 class Use(Cost):
-    """What one use cost."""
+    """What one use of a release cost."""
 
     what: str
 
 
 def costs_of_use(release: Release, asked: Sequence[Condition], seed: int) -> list[Use]:
-    """Read the release anew, as everyone must who has its folder; then ask it and draw from it."""
+    """Measure what it costs to read the release anew, as everyone must who has its folder; to ask it; and to draw from
+    it.
+    """
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "release"
         release.save(folder)
@@ -123,7 +119,14 @@ def costs_of_use(release: Release, asked: Sequence[Condition], seed: int) -> lis
     ]
 
 
-NOT_PRIVATE = "Worked out from the raw data: for the holder's eyes, not private, not to be published."
+@dataclass(frozen=True)
+class ScoreTable:
+    """One table of a scorecard as text: what it is about, its columns, its rows, and which columns hold numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    numbers: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -147,12 +150,12 @@ class Scorecard:
     """what does not apply, and why"""
 
     def plain(self) -> dict[str, Any]:
-        """Give plain values for JSON."""
+        """The scorecard as plain values, for JSON."""
         worth = [asdict(one) | {"cost": one.cost, "benefit": one.benefit} for one in self.lessons]
         return {"warning": NOT_PRIVATE} | asdict(self) | {"lessons": worth}
 
     def tables(self, target: str | None) -> list[ScoreTable]:
-        """Lay out all but what use costs, given the class attribute of the release."""
+        """Lay out as tables all but what use costs, given the class attribute of the release."""
         return list(tables_of(self, target))
 
 
@@ -168,7 +171,7 @@ class _Reference:
 
     @property
     def nobody(self) -> bool:
-        """Whether there is no record to draw."""
+        """Whether the release has no record to draw."""
         return not len(next(iter(self.drawn.values())))
 
 
@@ -181,9 +184,10 @@ def scorecard(
     seed: int = 0,
     watch: Callable[[str], None] = lambda _: None,
 ) -> Scorecard:
-    """Measure a release by its table (a path or a frame), and what can be learnt from it by a test set if one is given.
+    """Measure a release by its table (a path or a frame), and what can be learnt from it by a test set, if one is
+    given.
 
-    Without a test set the table is split by a protocol of the papers; a seed decides whatever is drawn by lot.
+    Without a test set the table is split by a protocol of the papers. The seed decides whatever is drawn by lot.
     """
     coded = _coded(table, release.schema, "the data")
     tested = None if test is None else _coded(test, release.schema, "the test set")
@@ -217,7 +221,7 @@ def scorecard(
 
 
 def _coded(table: Any, schema: Schema, what: str) -> Coded:
-    """Read a table by the release's schema, and refuse one that is not of it, or has no rows."""
+    """Read a table by the release's schema; refuse one that is not of it, or has no rows."""
     try:
         coded = sfumato.coded(table, schema)
     except TableError as error:
@@ -229,7 +233,7 @@ def _coded(table: Any, schema: Schema, what: str) -> Coded:
 
 
 def _excuses(given: _Reference) -> dict[str, str]:
-    """Say what cannot be measured, and why."""
+    """What cannot be measured, and why."""
     schema, excuses = given.release.schema, {}
     if schema.target is None:
         excuses["Classification"] = "the release has no class attribute"
@@ -292,7 +296,7 @@ def _notes_on_trials(trials: list[Trial], tested: Coded | None, protocol: Protoc
 
 
 def _notes(given: _Reference, coded: Coded) -> list[str]:
-    """Say what was drawn by lot, smoothed or taken for something else."""
+    """What was drawn by lot, smoothed or taken for something else."""
     drawn, learnt = len(next(iter(given.drawn.values()))), most_learnt(given.release.schema)
     notes = [
         f"{drawn:,} records were drawn from the release (seed {given.seed}); learners see {learnt:,} records at "
@@ -313,22 +317,8 @@ def _notes(given: _Reference, coded: Coded) -> list[str]:
     return notes
 
 
-if TYPE_CHECKING:
-    pass
-
-
-@dataclass(frozen=True)
-class ScoreTable:
-    """One table: what it is about, its columns, its rows, and which columns hold numbers."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[Any, ...]]
-    numbers: Sequence[int]
-
-
 def tables_of(card: Scorecard, target: str | None) -> Iterator[ScoreTable]:
-    """Give the tables that the card has something to tell in."""
+    """The tables of a card, without those that would be empty."""
     if card.lessons:
         yield _lessons(card, str(target))
     information = [

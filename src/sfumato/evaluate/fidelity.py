@@ -1,20 +1,14 @@
-"""How near a joint distribution of synthetic records is to that of the table.
+"""How near a release is to its table: distances of marginals, what generalization hides, and errors of range counts.
 
-Distances are of shares of rows, over the cells that either table fills: cells that both leave empty add nothing.
+**Marginals.** Distances are of shares of rows, over the cells that either table fills: cells that both leave empty add
+nothing. Where a table has more marginals of one size than are measured, a seeded selection stands for them.
 
-One-, two- and three-way marginals: how far drawn records are from the table in all of them, on average and at worst.
-
-Where a table has more marginals of one size than are measured, a seeded selection stands for them.
-
-How much generalization hides, whatever the noise: measures of groups and of how many rows are in each.
-
-They say nothing about counts; a release is to be judged by its answers, too. The rows are the true ones; where groups
+**Groups.** Discernibility, NCP and precision measure how much generalization hides, whatever the noise: they say
+nothing about counts, so a release is to be judged by its answers, too. The rows are the true ones; where groups
 overlap, so that a row has no group, they are the published ones (`sizes_of`).
 
-Random range-count queries, and how far a release's answers are from the truth.
-
-A query restricts a few attributes, each to a contiguous range of its leaves; the error is relative with a floor under
-the truth, so that near-empty ranges do not decide the average.
+**Range counts.** A query restricts a few attributes, each to a contiguous range of its leaves; the error is relative
+with a floor under the truth, so that near-empty ranges do not decide the average.
 """
 
 from __future__ import annotations
@@ -25,80 +19,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato import Categorical, Identifier, Predictor, Regions, Release, Schema, Sides
 from sfumato.arrays import CodedRows, Codes, Floats, Integers, row_keys
 
-Counts = NDArray[np.int64]
-
-
-def joint_counts(one: CodedRows, other: CodedRows, names: Sequence[str]) -> tuple[Counts, Counts]:
-    """Count two tables' rows in the cells of some attributes that either fills.
-
-    >>> joint_counts({"a": np.array([0, 0, 5])}, {"a": np.array([5, 9])}, ["a"])
-    (array([2, 1, 0]), array([0, 1, 1]))
-    """
-    columns = [np.concatenate([one[name], other[name]]).astype(np.int64) for name in names]
-    first = len(one[names[0]])
-    sizes = [int(column.max(initial=0)) + 1 for column in columns]
-    keys = row_keys(columns, sizes)
-    if math.prod(sizes) > 2 * len(keys):
-        keys = np.unique(keys, return_inverse=True)[1].ravel()
-    cells = int(keys.max(initial=0)) + 1
-    mine, theirs = (np.bincount(part, minlength=cells) for part in (keys[:first], keys[first:]))
-    filled = mine + theirs > 0
-    return mine[filled], theirs[filled]
-
-
-def hellinger(one: CodedRows, other: CodedRows, names: Sequence[str]) -> float:
-    """Give the Hellinger distance of two tables' joint distributions of some attributes: 0 if equal, 1 if disjoint.
-
-    >>> left, right = {"a": np.array([0, 0, 1, 1])}, {"a": np.array([1, 1, 2, 2])}
-    >>> round(hellinger(left, right, ["a"]), 9)
-    0.707106781
-    """
-    return hellinger_distance(*joint_counts(one, other, names))
-
-
-def hellinger_distance(one: Counts, other: Counts) -> float:
-    """Give the root of half the sum of (sqrt(p) - sqrt(q))^2, which is 1 - sum of sqrt(p q); nobody is far from all."""
-    if not (one.any() and other.any()):
-        return 1.0
-    return math.sqrt(max(1.0 - float(np.sqrt(one / one.sum() * (other / other.sum())).sum()), 0.0))
-
-
-def city_block(one: Counts, other: Counts) -> float:
-    """Give the sum of |p - q|, from 0 to 2.
-
-    >>> city_block(np.array([2, 2, 0]), np.array([0, 5, 5]))
-    1.0
-    """
-    return float(np.abs(one / max(one.sum(), 1) - other / max(other.sum(), 1)).sum())
-
-
-def total_variation(one: Counts, other: Counts) -> float:
-    """Give the largest difference that any set of cells can have, half the city-block distance, from 0 to 1."""
-    return city_block(one, other) / 2 if one.any() and other.any() else 1.0
-
-
-def kullback_leibler(one: Counts, other: Counts, cells: int) -> float:
-    """Give the nats lost by taking the other table for the first: the sum of p ln(p / q).
-
-    So that it stays finite, one record more is added to the other table, spread evenly over all `cells` of the
-    marginal, filled or not: q = (count + 1 / cells) / (rows + 1). The first table is taken as it is.
-
-    >>> round(kullback_leibler(np.array([3, 1]), np.array([0, 3]), 2), 6)
-    1.030629
-    """
-    shares = one[one > 0] / max(one.sum(), 1)
-    smoothed = (other[one > 0] + 1 / cells) / (other.sum() + 1)
-    return max(float((shares * np.log(shares / smoothed)).sum()), 0.0)
-
-
 WAYS = (1, 2, 3)
+"""The sizes of marginals that are measured."""
 MOST_MARGINALS = 200
-"""So many marginals of one size are measured at most."""
+"""The most marginals of one size that are measured."""
+QUERIES = 1000
+"""The number of random range counts that are asked of a release."""
+SMALL, LARGE = 0.01, 0.1
+"""A query is small if it holds less than this share of the rows, and large if it holds more than that."""
+FLOOR = 0.001
+"""The sanity bound: a truth below this share of the rows counts as this share."""
+MOST_AT_ONCE = 2**24
+"""The most weights of leaves that are held at a time, whatever the grids."""
 
 
 @dataclass(frozen=True)
@@ -115,32 +51,6 @@ class MarginalDistance:
     """how many marginals were measured"""
     of: int
     """how many there are"""
-
-
-def chosen_marginals(names: Sequence[str], ways: int, most: int, seed: int) -> list[tuple[str, ...]]:
-    """Give all sets of so many names, or `most` of them drawn by lot, each set at most once.
-
-    >>> chosen_marginals("abc", 2, 9, seed=0)
-    [('a', 'b'), ('a', 'c'), ('b', 'c')]
-    """
-    if math.comb(len(names), ways) <= most:
-        return list(itertools.combinations(names, ways))
-    rng, chosen = np.random.default_rng(seed), set[tuple[int, ...]]()
-    while len(chosen) < most:
-        chosen.add(tuple(sorted(rng.choice(len(names), ways, replace=False).tolist())))
-    return [tuple(names[one] for one in each) for each in sorted(chosen)]
-
-
-def distances(schema: Schema, table: CodedRows, drawn: CodedRows, names: Sequence[str]) -> dict[str, float]:
-    """Give every distance of one marginal."""
-    leaves = {name: column.leaves for name, column in schema.attributes.items() if not isinstance(column, Identifier)}
-    mine, theirs = joint_counts(table, drawn, names)
-    return {
-        "Hellinger": hellinger_distance(mine, theirs),
-        "Kullback-Leibler": kullback_leibler(mine, theirs, math.prod(leaves[name] for name in names)),
-        "city-block": city_block(mine, theirs),
-        "total variation": total_variation(mine, theirs),
-    }
 
 
 def marginal_distances(schema: Schema, table: CodedRows, drawn: CodedRows, seed: int = 0) -> list[MarginalDistance]:
@@ -161,28 +71,99 @@ def marginal_distances(schema: Schema, table: CodedRows, drawn: CodedRows, seed:
     return found
 
 
-def discernibility(partition: Regions, columns: Sequence[Codes]) -> int:
-    """Give the discernibility of rows in their groups.
+def chosen_marginals(names: Sequence[str], ways: int, most: int, seed: int) -> list[tuple[str, ...]]:
+    """All sets of so many names, or `most` of them drawn by lot, each set at most once.
 
-    >>> from sfumato.geometry.grid import Grid
-    >>> discernibility(Grid(((0, 2, 4),)), [np.array([0, 1, 1, 3], np.uint8)])
-    10
+    >>> chosen_marginals("abc", 2, 9, seed=0)
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
-    return discernibility_of(_sizes(partition, columns))
+    if math.comb(len(names), ways) <= most:
+        return list(itertools.combinations(names, ways))
+    rng, chosen = np.random.default_rng(seed), set[tuple[int, ...]]()
+    while len(chosen) < most:
+        chosen.add(tuple(sorted(rng.choice(len(names), ways, replace=False).tolist())))
+    return [tuple(names[one] for one in each) for each in sorted(chosen)]
 
 
-def certainty_penalty(partition: Regions, columns: Sequence[Codes]) -> float:
-    """Give NCP of rows in their groups.
+def distances(schema: Schema, table: CodedRows, drawn: CodedRows, names: Sequence[str]) -> dict[str, float]:
+    """Every distance of one marginal, by name."""
+    leaves = {name: column.leaves for name, column in schema.attributes.items() if not isinstance(column, Identifier)}
+    mine, theirs = joint_counts(table, drawn, names)
+    return {
+        "Hellinger": hellinger_distance(mine, theirs),
+        "Kullback-Leibler": kullback_leibler(mine, theirs, math.prod(leaves[name] for name in names)),
+        "city-block": city_block(mine, theirs),
+        "total variation": total_variation(mine, theirs),
+    }
 
-    >>> from sfumato.geometry.grid import Grid
-    >>> certainty_penalty(Grid(((0, 2, 3, 4),)), [np.array([0, 1, 1, 3], np.uint8)])
-    0.375
+
+def joint_counts(one: CodedRows, other: CodedRows, names: Sequence[str]) -> tuple[Integers, Integers]:
+    """Count the rows of two tables in the cells of some attributes that either fills.
+
+    >>> joint_counts({"a": np.array([0, 0, 5])}, {"a": np.array([5, 9])}, ["a"])
+    (array([2, 1, 0]), array([0, 1, 1]))
     """
-    return certainty_penalty_of(partition, _sizes(partition, columns))
+    columns = [np.concatenate([one[name], other[name]]).astype(np.int64) for name in names]
+    first = len(one[names[0]])
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    keys = row_keys(columns, sizes)
+    if math.prod(sizes) > 2 * len(keys):
+        keys = np.unique(keys, return_inverse=True)[1].ravel()
+    cells = int(keys.max(initial=0)) + 1
+    mine, theirs = (np.bincount(part, minlength=cells) for part in (keys[:first], keys[first:]))
+    filled = mine + theirs > 0
+    return mine[filled], theirs[filled]
+
+
+def hellinger(one: CodedRows, other: CodedRows, names: Sequence[str]) -> float:
+    """The Hellinger distance of two tables' joint distributions of some attributes: 0 if equal, 1 if disjoint.
+
+    >>> left, right = {"a": np.array([0, 0, 1, 1])}, {"a": np.array([1, 1, 2, 2])}
+    >>> round(hellinger(left, right, ["a"]), 9)
+    0.707106781
+    """
+    return hellinger_distance(*joint_counts(one, other, names))
+
+
+def hellinger_distance(one: Integers, other: Integers) -> float:
+    """The root of half the sum of (sqrt(p) - sqrt(q))^2, that is of 1 - sum of sqrt(p q); 1 if a table has no rows."""
+    if not (one.any() and other.any()):
+        return 1.0
+    return math.sqrt(max(1.0 - float(np.sqrt(one / one.sum() * (other / other.sum())).sum()), 0.0))
+
+
+def city_block(one: Integers, other: Integers) -> float:
+    """The sum of |p - q|, from 0 to 2.
+
+    >>> city_block(np.array([2, 2, 0]), np.array([0, 5, 5]))
+    1.0
+    """
+    return float(np.abs(one / max(one.sum(), 1) - other / max(other.sum(), 1)).sum())
+
+
+def total_variation(one: Integers, other: Integers) -> float:
+    """The largest difference that any set of cells can have, half the city-block distance, from 0 to 1."""
+    return city_block(one, other) / 2 if one.any() and other.any() else 1.0
+
+
+def kullback_leibler(one: Integers, other: Integers, cells: int) -> float:
+    """The nats lost by taking the other table for the first: the sum of p ln(p / q).
+
+    So that it stays finite, one record more is added to the other table, spread evenly over all `cells` of the
+    marginal, filled or not: q = (count + 1 / cells) / (rows + 1). The first table is taken as it is.
+
+    >>> round(kullback_leibler(np.array([3, 1]), np.array([0, 3]), 2), 6)
+    1.030629
+    """
+    shares = one[one > 0] / max(one.sum(), 1)
+    smoothed = (other[one > 0] + 1 / cells) / (other.sum() + 1)
+    return max(float((shares * np.log(shares / smoothed)).sum()), 0.0)
 
 
 def sizes_of(release: Release, columns: Sequence[Codes], rows: int) -> Integers:
-    """Count the true rows in each group; where groups overlap, the published ones. Without attributes all are alike."""
+    """Count the true rows in each group, or the published ones where groups overlap. Without attributes there is one
+    group.
+    """
     if not columns:
         return np.array([rows])
     if not release.disjoint:
@@ -195,12 +176,12 @@ def _sizes(partition: Regions, columns: Sequence[Codes]) -> Integers:
 
 
 def discernibility_of(sizes: Integers) -> int:
-    """Give the sum of squared group sizes: every row pays the number of rows that look like it (DiffMulti, eq. 4)."""
+    """The sum of squared group sizes: every row pays the number of rows that look like it (DiffMulti, eq. 4)."""
     return int((sizes**2).sum())
 
 
 def certainty_penalty_of(partition: Regions, sizes: Integers) -> float:
-    """Give NCP, the average share of its domain that a generalized value covers: 0 if a leaf (DiffMulti, eq. 5 and 7).
+    """NCP, the average share of its domain that a generalized value covers: 0 if a leaf (DiffMulti, eq. 5 and 7).
 
     Numeric ranges are measured in cells of their grid. All attributes weigh the same, so it lies between 0 and 1; a
     table without rows or attributes pays nothing.
@@ -209,7 +190,7 @@ def certainty_penalty_of(partition: Regions, sizes: Integers) -> float:
 
 
 def precision_of(columns: Sequence[Predictor], partition: Regions, sizes: Integers) -> float:
-    """Give 1 - the average height to which values are generalized, each as a share of the way to the root (Sweeney).
+    """1 - the average height to which values are generalized, each as a share of the way to the root (Sweeney).
 
     A table without rows or attributes is precise.
     """
@@ -217,8 +198,28 @@ def precision_of(columns: Sequence[Predictor], partition: Regions, sizes: Intege
     return 1.0 - _average(partition, sizes, heights)
 
 
+def discernibility(partition: Regions, columns: Sequence[Codes]) -> int:
+    """The discernibility of rows in their groups.
+
+    >>> from sfumato.geometry.grid import Grid
+    >>> discernibility(Grid(((0, 2, 4),)), [np.array([0, 1, 1, 3], np.uint8)])
+    10
+    """
+    return discernibility_of(_sizes(partition, columns))
+
+
+def certainty_penalty(partition: Regions, columns: Sequence[Codes]) -> float:
+    """The NCP of rows in their groups.
+
+    >>> from sfumato.geometry.grid import Grid
+    >>> certainty_penalty(Grid(((0, 2, 3, 4),)), [np.array([0, 1, 1, 3], np.uint8)])
+    0.375
+    """
+    return certainty_penalty_of(partition, _sizes(partition, columns))
+
+
 def heights_of(column: Predictor, side: Sides) -> Floats:
-    """Give the height of each range: 0 for a leaf, 1 for the root.
+    """The height of each range: 0 for a leaf, 1 for the root.
 
     A group of categories is as high as the lowest value of the taxonomy that holds all of it, in shares of the longest
     way from the root down through that value. Numbers have no taxonomy: an interval is as high as in one that halves
@@ -249,16 +250,6 @@ def _average(partition: Regions, sizes: Integers, lost: Sequence[Floats]) -> flo
     return float(np.sum(losses) / max(len(lost) * sizes.sum(), 1))
 
 
-QUERIES = 1000
-"""So many random range counts are asked of a release."""
-SMALL, LARGE = 0.01, 0.1
-"""A query is small if it holds less than this share of the rows, and large if it holds more than that."""
-MOST_AT_ONCE = 2**24
-"""So many weights of leaves are held at a time, whatever the grids."""
-FLOOR = 0.001
-"""The sanity bound: a truth below this share of the rows counts as this share."""
-
-
 @dataclass(frozen=True)
 class RangeQuery:
     """A conjunction of ranges of leaf codes, by attribute."""
@@ -266,7 +257,7 @@ class RangeQuery:
     ranges: Mapping[str, tuple[int, int]]
 
     def weights(self, schema: Schema) -> dict[str, Floats]:
-        """Write the ranges as weights of leaves; one of the class is of class values."""
+        """The ranges as weights of leaves; one of the class is of class values."""
         leaves = {name: np.arange(leaves_of(schema, name)) for name in self.ranges}
         return {
             name: ((leaves[name] >= lo) & (leaves[name] < hi)).astype(np.float64)
@@ -282,7 +273,7 @@ class RangeQuery:
 
 
 def leaves_of(schema: Schema, name: str) -> int:
-    """Give the number of leaves of an attribute, or of class values."""
+    """The number of leaves of an attribute, or of class values."""
     return len(schema.classes) if name == schema.target else schema.predictors[name].leaves
 
 
@@ -304,7 +295,7 @@ def _range(leaves: int, rng: np.random.Generator) -> tuple[int, int]:
 
 
 def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: CodedRows, size: int) -> Floats:
-    """Ask a release, and give the error of each answer."""
+    """Ask a release, and measure the error of each answer."""
     truths = np.array([query.truth(rows) for query in queries], np.float64)
     most = max(1, MOST_AT_ONCE // max(sum(release.schema.shape), 1))
     parts = [queries[start : start + most] for start in range(0, len(queries), most)]
@@ -315,7 +306,7 @@ def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: Coded
 
 
 def floored_errors(answers: Floats, truths: Floats, rows: int) -> Floats:
-    """Give |answer - truth| / max(truth, floor), the floor being a share of the rows."""
+    """|answer - truth| / max(truth, floor), the floor being a share of the rows."""
     return np.asarray(np.abs(answers - truths) / np.maximum(truths, FLOOR * rows))
 
 
@@ -330,7 +321,7 @@ class QueryErrors:
 
 
 def errors_by_size(release: Release, queries: Sequence[RangeQuery], rows: CodedRows, size: int) -> list[QueryErrors]:
-    """Give the relative errors of all queries, of the small and of the large ones; a size that none has is left out."""
+    """The relative errors of all queries, of the small and of the large ones; a size that none has is left out."""
     errors = relative_errors(release, queries, rows, size)
     shares = np.array([query.truth(rows) for query in queries]) / max(size, 1)
     kinds = {"all": shares >= 0, "small (< 1 %)": shares < SMALL, "large (> 10 %)": shares > LARGE}

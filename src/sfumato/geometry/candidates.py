@@ -1,17 +1,8 @@
-"""Candidates: candidates to specialize regions, by the million.
+"""Candidates: the specializations that a grid or boxes still allow, in arrays that hold millions of them.
 
-Growing cuts: which specializations a grid still allows, and how many there can be.
-
-Pure geometry over the schema, shared by methods that generalize one attribute at a time.
-
-Which specializations boxes still allow, for thousands of boxes at once, and how many there can be in all.
-
-Pure geometry over the schema, for methods that split every region in its own way.
-
-From the specializations of a grid to the tree that they grow: one node for each specialization on a path.
-
-A specialization of a value splits every region that has the value, so the leaves of the tree are the regions of the
-grid. The tree is given level by level, because the nodes of one level are the disjoint cells of one round.
+All of it is geometry over the schema. `taxonomy_candidates` and `intervals` are for methods that generalize one
+attribute at a time, on a grid; `Divisions` is for methods that split every region in its own way. `stages_of` turns the
+specializations of a grid into the tree that they grow.
 """
 
 from __future__ import annotations
@@ -25,16 +16,23 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Integers, frozen, read_only
+from sfumato.arrays import Booleans, Integers, frozen, read_only
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.schema.attributes import Categorical, Numeric
 from sfumato.schema.schema import Predictor
 
+WHOLE = 0
+"""The one region of the undivided table, on whose histograms the cuts of a grid are chosen."""
+NO_SPLIT = 0
+"""Stands in place of a split point for a range that has none."""
+Interval = tuple[int, int, int]
+"""A numeric attribute and a range of its leaves."""
+
 
 @dataclass(frozen=True)
 class Specialization:
-    """One candidate: inside one place, one attribute's range, divided at these borders (outer ones included)."""
+    """One candidate: in one place, one attribute's range divided at these borders (outer ones included)."""
 
     place: int
     attribute: int
@@ -43,10 +41,11 @@ class Specialization:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Candidates to specialize: entry i concerns attribute `attributes[i]` in place `places[i]`.
+    """Entries of candidates: entry i is about attribute `attributes[i]` in place `places[i]`.
 
-    Its borders `borders[starts[i]:starts[i + 1]]`, outer ones included, are one candidate; outer borders alone stand
-    for every split of their range in two: at each grid point of the declared range, whatever the data.
+    Its borders are `borders[starts[i]:starts[i + 1]]`, outer ones included. With inner borders an entry is one
+    candidate; outer borders alone stand for every split of their range in two: at each grid point of the declared
+    range, whatever the data.
 
     >>> candidates = Candidates.join([Candidates.one(0, 1, (0, 2, 4)), Candidates.splits(0, 2, 3, 6)])
     >>> candidates.each.tolist(), candidates.pick(np.array([0, 1]), np.array([0, 1]))[1]
@@ -59,18 +58,18 @@ class Candidates:
     starts: Integers
 
     def __post_init__(self) -> None:
-        """Keep them as they are now, in integers that do not wrap."""
+        """Copy the arrays in 64 bits, so that nobody can change them and no product wraps around."""
         for name in ("places", "attributes", "borders", "starts"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @classmethod
     def one(cls, place: int, attribute: int, borders: Sequence[int]) -> Candidates:
-        """Give the single candidate that draws these borders."""
+        """One entry: the candidate that divides a range at these borders."""
         return cls(np.array([place]), np.array([attribute]), np.array(borders), np.array([0, len(borders)]))
 
     @classmethod
     def splits(cls, place: int, attribute: int, lo: int, hi: int) -> Candidates:
-        """All ways to split a range in two."""
+        """One entry: every split of a range in two."""
         return cls.one(place, attribute, (lo, hi))
 
     @classmethod
@@ -85,11 +84,11 @@ class Candidates:
         )
 
     def __len__(self) -> int:
-        """Count the candidates."""
+        """The number of entries."""
         return len(self.places)
 
     def __getitem__(self, index: int) -> Specialization:
-        """Take one out."""
+        """One entry."""
         borders = self.borders[self.starts[index] : self.starts[index + 1]]
         return Specialization(int(self.places[index]), int(self.attributes[index]), tuple(borders.tolist()))
 
@@ -100,26 +99,26 @@ class Candidates:
 
     @cached_property
     def highs(self) -> Integers:
-        """Where it ends."""
+        """Where the range of each entry ends."""
         return read_only(self.borders[self.starts[1:] - 1])
 
     @cached_property
-    def is_split(self) -> NDArray[np.bool_]:
-        """Whether an entry stands for every split of its range."""
+    def is_split(self) -> Booleans:
+        """Whether each entry stands for every split of its range."""
         return read_only(np.asarray(np.diff(self.starts) == 2))
 
     @property
     def children(self) -> Integers:
-        """How many children each candidate of an entry has."""
+        """The number of children that a candidate of each entry has."""
         return np.where(self.is_split, 2, np.diff(self.starts) - 1)
 
     @cached_property
     def each(self) -> Integers:
-        """How many single candidates each entry stands for: public, from the declared ranges."""
+        """The number of candidates that each entry stands for: public, from the declared ranges."""
         return read_only(np.where(self.is_split, self.highs - self.lows - 1, 1))
 
-    def take(self, candidates: Integers | NDArray[np.bool_]) -> Candidates:
-        """Keep some, in this order."""
+    def take(self, candidates: Integers | Booleans) -> Candidates:
+        """Some of the entries, in this order."""
         chosen = np.arange(len(self))[candidates]
         widths = np.diff(self.starts)[chosen]
         starts = starts_of(widths)
@@ -132,7 +131,7 @@ class Candidates:
         )
 
     def pick(self, candidates: Integers, offsets: Integers) -> Candidates:
-        """Give single candidates: of each named entry the one at its offset."""
+        """Single candidates: of each of these entries, the one at its offset."""
         picked = self.take(candidates)
         at = picked.lows + 1 + offsets
         borders = np.insert(picked.borders, picked.starts[1:][picked.is_split] - 1, at[picked.is_split])
@@ -142,19 +141,12 @@ class Candidates:
 
 
 def starts_of(sizes: Integers) -> Integers:
-    """Give where each of several runs of these sizes begins, and the end."""
+    """Where each of several runs of these sizes begins, and where the last ends."""
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
 
-WHOLE = 0
-"""The one region of the undivided table, on whose histograms single-dimensional cuts are chosen."""
-
-Interval = tuple[int, int, int]
-"""A numeric attribute and a range of its leaves."""
-
-
 def taxonomy_candidates(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Candidates]:
-    """Give every categorical value on the cut that its taxonomy divides further."""
+    """Every categorical value of the grid's cuts that its taxonomy divides further."""
     for index, attribute in enumerate(attributes):
         for lo, hi in pairwise(grid.cuts[index]):
             borders = attribute.children(lo, hi)
@@ -163,64 +155,33 @@ def taxonomy_candidates(attributes: Sequence[Predictor], grid: Grid) -> Iterator
 
 
 def intervals(attributes: Sequence[Predictor], grid: Grid) -> Iterator[Interval]:
-    """Give every numeric interval on the cut that has a grid point inside."""
+    """Every numeric interval of the grid's cuts that has a grid point inside."""
     for index, attribute in enumerate(attributes):
         if isinstance(attribute, Numeric):
             yield from ((index, lo, hi) for lo, hi in pairwise(grid.cuts[index]) if hi - lo > 1)
 
 
-def regions_after(grid: Grid, candidates: Candidates) -> NDArray[np.int64]:
-    """Count the regions that each specialization leads to."""
+def regions_after(grid: Grid, candidates: Candidates) -> Integers:
+    """The number of regions that the grid would have after each specialization."""
     parts = np.array(grid.parts)[candidates.attributes]
     return grid.regions // parts * (parts + candidates.children - 1)
 
 
-def most_specializations(attributes: Sequence[Predictor]) -> int:
-    """Count the specializations that take every attribute from its root to its leaves."""
-    return sum(inner_nodes(attribute, 0, attribute.leaves) for attribute in attributes)
-
-
-def inner_nodes(attribute: Predictor, lo: int, hi: int) -> int:
-    """Count the specializations that take a range to its leaves."""
-    if isinstance(attribute, Numeric):
-        return hi - lo - 1
-    borders = attribute.children(lo, hi)
-    if borders is None:
-        return 0
-    return 1 + sum(inner_nodes(attribute, left, right) for left, right in pairwise(borders))
-
-
-def describe(attribute: Predictor, name: str, chosen: Specialization) -> str:
-    """Write a specialization as people read it."""
-    children = ", ".join(attribute.label(left, right) for left, right in pairwise(chosen.borders))
-    return f"{name}: {attribute.label(chosen.borders[0], chosen.borders[-1])} → {children}"
-
-
-def describe_all(attributes: Mapping[str, Predictor], steps: Sequence[Specialization]) -> tuple[str, ...]:
-    """Write specializations, one after the other."""
-    names = list(attributes)
-    return tuple(describe(attributes[names[one.attribute]], names[one.attribute], one) for one in steps)
-
-
-NO_SPLIT = 0
-"""Instead of a split point, for a range that has none."""
-
-
 class Divisions:
-    """All that a schema allows: looked up once, for boxes of every level."""
+    """The candidates of boxes: all divisions that a schema allows are found once, then looked up for many boxes."""
 
     def __init__(self, attributes: Sequence[Predictor]) -> None:
-        """Prepare the taxonomies."""
+        """Find the divisions of all taxonomies."""
         self._attributes = [
             index if isinstance(attribute, Numeric) else _Taxonomy(attribute, index)
             for index, attribute in enumerate(attributes)
         ]
 
     def candidates(self, boxes: NDArray[np.int32], places: Integers, splits: Integers | None = None) -> Candidates:
-        """Give for each place, a box of ranges, its values that can be specialized, place by place.
+        """The values of each place's box that can be specialized, place by place.
 
-        A categorical value is divided as its taxonomy says, an interval at every grid point or, if `splits` (places x
-        attributes) are given, at its own split point alone.
+        A categorical value is divided as its taxonomy says; an interval at every grid point or, if `splits` (places x
+        attributes) are given, only at its own split point.
         """
         found = []
         for index, attribute in enumerate(self._attributes):
@@ -269,11 +230,26 @@ class _Taxonomy:
         return Candidates(places[divided], taken.attributes, taken.borders, taken.starts)
 
 
-def most_specializations_of_boxes(attributes: Sequence[Predictor]) -> int:
-    """Count the specializations that take one region to single points (DiffMulti, equation 14).
+def most_specializations(attributes: Sequence[Predictor]) -> int:
+    """Count the specializations that take every attribute from its root to its leaves."""
+    return sum(inner_nodes(attribute, 0, attribute.leaves) for attribute in attributes)
 
-    Taking the attributes one after the other: those that come before have made the product of their leaves many
-    regions, and each needs as many specializations as the taxonomy has inner nodes, its root included.
+
+def inner_nodes(attribute: Predictor, lo: int, hi: int) -> int:
+    """Count the specializations that take a range to its leaves."""
+    if isinstance(attribute, Numeric):
+        return hi - lo - 1
+    borders = attribute.children(lo, hi)
+    if borders is None:
+        return 0
+    return 1 + sum(inner_nodes(attribute, left, right) for left, right in pairwise(borders))
+
+
+def most_specializations_of_boxes(attributes: Sequence[Predictor]) -> int:
+    """Count the specializations that take one region to single cells (DiffMulti, equation 14).
+
+    Take the attributes one after the other. Those that come before have made as many regions as the product of their
+    leaves, and each of these needs as many specializations as the taxonomy has inner nodes, its root included.
     """
     total, regions = 0, 1
     for attribute in attributes:
@@ -283,7 +259,7 @@ def most_specializations_of_boxes(attributes: Sequence[Predictor]) -> int:
 
 
 def longest_path(attributes: Sequence[Predictor], numeric_height: int) -> int:
-    """Count the specializations that take a record from most general to raw: the sum of the taxonomies' heights.
+    """Count the specializations that take a record from most general to its leaves: the taxonomies' heights, summed.
 
     A numeric attribute has no taxonomy; the paper assumes a height for it.
     """
@@ -294,16 +270,18 @@ def longest_path(attributes: Sequence[Predictor], numeric_height: int) -> int:
 
 
 def stages_of(shape: Sequence[int], steps: Sequence[Specialization]) -> list[Tree]:
-    """Grow the tree level by level: stage d has all nodes down to depth d.
+    """The tree that the specializations of a grid grow, level by level: stage d has all nodes down to depth d.
+
+    A specialization of a value splits every region that has the value, so the ends of the tree are the regions of the
+    grid; there is one node for each specialization on a path. The tree is given level by level because the nodes of one
+    level are the disjoint cells of one round.
 
     >>> steps = [Specialization(0, 0, (0, 2, 4)), Specialization(0, 1, (0, 9, 47)), Specialization(0, 0, (2, 3, 4))]
     >>> [stage.regions for stage in stages_of((4, 47), steps)]
     [1, 2, 4, 6]
     """
-    stages, candidates = (
-        [Tree.whole(shape)],
-        Candidates.join([Candidates.one(0, step.attribute, step.borders) for step in steps]),
-    )
+    stages = [Tree.whole(shape)]
+    candidates = Candidates.join([Candidates.one(0, step.attribute, step.borders) for step in steps])
     nodes, passed = np.zeros(1, np.int64), np.zeros(1, np.int64)
     while True:
         tree = stages[-1]
@@ -318,7 +296,7 @@ def stages_of(shape: Sequence[int], steps: Sequence[Specialization]) -> list[Tre
 
 
 def _next_steps(tree: Tree, nodes: Integers, passed: Integers, steps: Sequence[Specialization]) -> Integers:
-    """Give for each node the first step, of those not passed on its path, that specializes a value of it."""
+    """The first step, of those not yet passed on the path to each node, that specializes a value of its box."""
     boxes = tree.boxes_of(nodes)
     found = np.full(len(nodes), len(steps))
     for number, step in reversed(list(enumerate(steps))):
@@ -327,8 +305,20 @@ def _next_steps(tree: Tree, nodes: Integers, passed: Integers, steps: Sequence[S
     return found
 
 
+def describe(attribute: Predictor, name: str, chosen: Specialization) -> str:
+    """A specialization as a line for people: the attribute, the value and its children."""
+    children = ", ".join(attribute.label(left, right) for left, right in pairwise(chosen.borders))
+    return f"{name}: {attribute.label(chosen.borders[0], chosen.borders[-1])} → {children}"
+
+
+def describe_all(attributes: Mapping[str, Predictor], steps: Sequence[Specialization]) -> tuple[str, ...]:
+    """Lines for people, one for each specialization."""
+    names = list(attributes)
+    return tuple(describe(attributes[names[one.attribute]], names[one.attribute], one) for one in steps)
+
+
 def describe_level(number: int, chosen: Candidates, names: Sequence[str]) -> str:
-    """Say in a line what a level did.
+    """A line for people on the specializations of one level.
 
     >>> describe_level(1, Candidates.one(0, 1, (0, 22, 47)), ["job", "age"])
     'level 1: 1 specialization (age 1)'

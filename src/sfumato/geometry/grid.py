@@ -1,11 +1,10 @@
-"""Disjoint boxes of leaf codes that cover the domain: the places where people are counted.
+"""Grids: partitions of the domain that are the cross product of one cut per attribute.
 
-A `Grid` is the cross product of one cut per attribute, which is what single-dimensional generalization grows. It keeps
-the cuts, not the boxes, so that millions of regions cost nothing until they are counted. Disjoint and covering by
-construction: a privacy proof leans on that.
+A `Grid` keeps the cuts, not the boxes, so that millions of regions cost nothing until they are counted. Its regions are
+disjoint and cover the domain by construction: a privacy proof depends on that.
 
-Groups of values that are no neighbours become ranges when the leaves are put in another order, group after group. A
-grid may do so for each attribute; its ranges are then of places in that order.
+Groups of values that are not next to each other become ranges when the leaves are put in another order, group after
+group. A grid may do so for each attribute; its ranges are then of places in that order.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,13 +40,13 @@ class Grid:
 
     cuts: tuple[tuple[int, ...], ...]
     orders: tuple[tuple[int, ...] | None, ...] = ()
-    """the leaves of each attribute in the order of which its cut has ranges; None, or nothing at all: as they are"""
+    """the order of each attribute's leaves in which its parts are ranges; None, or none at all: that of the codes"""
 
     def __post_init__(self) -> None:
-        """Refuse cuts that would not be disjoint and covering; keep plain integers, which neither wrap nor change."""
+        """Refuse cuts that make no partition; keep Python's integers, which neither wrap around nor change."""
         object.__setattr__(self, "cuts", tuple(map(integers, self.cuts)))
         object.__setattr__(self, "orders", tuple(None if order is None else integers(order) for order in self.orders))
-        for cut in self.cuts:
+        for cut in {*self.cuts}:
             if len(cut) < 2 or cut[0] != 0 or any(left >= right for left, right in itertools.pairwise(cut)):
                 raise ValueError("a cut must be increasing borders from 0 to the number of leaves")
         if self.orders and len(self.orders) != len(self.cuts):
@@ -60,22 +60,22 @@ class Grid:
     @classmethod
     def whole(cls, shape: Sequence[int]) -> Grid:
         """One region that holds everything."""
-        return cls(tuple((0, leaves) for leaves in shape))
+        return cls(_uncut(tuple(shape)))
 
     @classmethod
     def finest(cls, shape: Sequence[int]) -> Grid:
-        """Single combinations of leaves: as many regions as the domain has cells."""
+        """Every cell a region of its own."""
         return cls(tuple(tuple(range(leaves + 1)) for leaves in shape))
 
     @classmethod
     def marginal(cls, shape: Sequence[int], cuts: Mapping[int, Sequence[int]]) -> Grid:
         """Cut a few attributes at borders, outer ones included, and leave all others whole."""
-        return cls(tuple(tuple(cuts.get(at, (0, leaves))) for at, leaves in enumerate(shape)))
+        return cls(tuple(tuple(cuts.get(at, whole)) for at, whole in enumerate(_uncut(tuple(shape)))))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of leaves of each attribute."""
-        return tuple(cut[-1] for cut in self.cuts)
+        return tuple(map(itemgetter(-1), self.cuts))
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -85,12 +85,12 @@ class Grid:
     @property
     def regions(self) -> int:
         """The number of regions."""
-        return math.prod(self.parts)
+        return math.prod(len(self.cuts[attribute]) - 1 for attribute in self.split_attributes)
 
     @cached_property
     def split_attributes(self) -> tuple[int, ...]:
         """The attributes that have more than one part, which alone tell regions apart."""
-        return tuple(attribute for attribute, parts in enumerate(self.parts) if parts > 1)
+        return tuple(attribute for attribute, cut in enumerate(self.cuts) if len(cut) > 2)
 
     @property
     def unresolved(self) -> tuple[int, ...]:
@@ -100,7 +100,7 @@ class Grid:
         )
 
     def refine(self, attribute: int, borders: Sequence[int]) -> Grid:
-        """Add borders to one attribute's cut."""
+        """The grid with more borders in one attribute's cut."""
         cut = tuple(sorted({*self.cuts[attribute], *borders}))
         if cut[-1] != self.cuts[attribute][-1]:
             raise ValueError("borders must lie inside the attribute's leaves")
@@ -108,7 +108,7 @@ class Grid:
 
     @classmethod
     def of_groups(cls, groups: Sequence[Sequence[Sequence[int]]]) -> Grid:
-        """Make parts of groups of leaves, for each attribute.
+        """The grid whose parts are groups of leaves, for each attribute.
 
         >>> Grid.of_groups([[[0, 1], [2]], [[0, 2], [1, 3]]])
         Grid(cuts=((0, 2, 3), (0, 2, 4)), orders=(None, (0, 2, 1, 3)))
@@ -118,21 +118,21 @@ class Grid:
         return cls(cuts, tuple(None if order == tuple(sorted(order)) else order for order in flat))
 
     def order_of(self, attribute: int) -> Integers:
-        """Give the leaves of an attribute in the order of which its cut has ranges."""
+        """The leaves of an attribute in the order in which its parts are ranges."""
         order = self.orders[attribute] if self.orders else None
         return np.arange(self.shape[attribute]) if order is None else np.asarray(order, np.int64)
 
     def part_of(self, attribute: int) -> Integers:
-        """Give for each leaf of an attribute the part that holds it."""
+        """The part that holds each leaf of an attribute."""
         cut = self.cuts[attribute]
         parts = np.empty(cut[-1], np.int64)
         parts[self.order_of(attribute)] = np.repeat(np.arange(len(cut) - 1), np.diff(cut))
         return parts
 
     def locate(self, columns: Sequence[Codes], rows: int) -> Integers:
-        """Give each row's region: the parts of its codes read as the digits of one number.
+        """The region of each row: the parts of its codes are the digits of the region's number.
 
-        Without attributes there are no columns to tell how many rows lie in the only region.
+        `rows` says how many there are, for a table without attributes has no column that would.
         """
         region = np.zeros(rows, np.int64)
         for attribute in self.split_attributes:
@@ -141,15 +141,15 @@ class Grid:
         return region
 
     def parts_at(self, attribute: int, regions: Integers) -> Integers:
-        """Give the part of an attribute that each of these regions has: one digit of its number."""
+        """The part of an attribute that each of these regions has: one digit of its number."""
         return regions // math.prod(self.parts[attribute + 1 :]) % self.parts[attribute]
 
     def boxes(self, start: int, stop: int) -> Integers:
-        """Give for regions `start` to `stop` their ranges: regions x attributes x 2."""
+        """The ranges of regions `start` to `stop`: regions x attributes x 2."""
         return self.boxes_of(np.arange(start, stop))
 
     def boxes_of(self, regions: Integers) -> Integers:
-        """Give the ranges of some regions."""
+        """The ranges of some regions: regions x attributes x 2."""
         boxes = np.empty((len(regions), len(self.cuts), 2), np.int64)
         for attribute, cut in enumerate(self.cuts):
             borders, part = np.asarray(cut), self.parts_at(attribute, regions)
@@ -157,7 +157,7 @@ class Grid:
         return boxes
 
     def sides(self, attribute: int) -> Sides:
-        """See the regions from one attribute: its parts."""
+        """The ranges of one attribute among the regions: its parts."""
         cut = np.asarray(self.cuts[attribute], np.int64)
         ranges = np.stack([cut[:-1], cut[1:]], axis=1)
         return Sides(ranges, partial(self.parts_at, attribute), self.order_of(attribute))
@@ -169,11 +169,11 @@ class Grid:
 
     @property
     def region_nodes(self) -> None:
-        """None: there is nothing above the regions."""
+        """None: a grid has no nodes above its regions."""
 
     @property
     def sampling(self) -> Fraction:
-        """Everyone."""
+        """1: everyone is counted."""
         return Fraction(1)
 
     def nodes_at(self, places: Integers) -> None:
@@ -181,11 +181,11 @@ class Grid:
         refuse_some(places, self.regions)
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
-        """Find the region that holds each coded row."""
+        """The region that holds each coded row."""
         return self.locate(columns, len(columns[0]) if columns else 0)
 
     def plain(self) -> dict[str, Any]:
-        """Write cuts and, where leaves are in another order, orders; by the number of the attribute."""
+        """Cuts and, where leaves are in another order, orders; both by the number of the attribute."""
         cut = {str(at): list(self.cuts[at]) for at in self.split_attributes}
         orders = {str(at): list(order) for at, order in enumerate(self.orders) if order is not None}
         return {"cuts": cut} | ({"orders": orders} if orders else {})
@@ -198,6 +198,12 @@ class Grid:
         if not {*cuts, *orders} <= {*range(len(shape))}:
             raise ValueError("cuts and orders must be of attributes that there are")
         grid = cls.marginal(shape, cuts)
-        if grid.shape != shape:
+        if any(grid.cuts[at][-1] != shape[at] for at in cuts):
             raise ValueError("cuts must end with the leaves of their attributes")
-        return replace(grid, orders=tuple(orders.get(at) for at in range(len(shape))) if orders else ())
+        return replace(grid, orders=tuple(orders.get(at) for at in range(len(shape)))) if orders else grid
+
+
+@lru_cache(maxsize=8)
+def _uncut(shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Give the cuts of attributes that are whole, which all marginals of a table share."""
+    return tuple((0, leaves) for leaves in shape)

@@ -1,8 +1,7 @@
-"""Nodes of a tree by depth, siblings side by side: how sums run up and shares run down.
+"""Halve an attribute's leaves level by level, down to single ones; and sum along the levels of any tree.
 
-Halving an attribute's leaves level by level, down to single ones: which parts there are, and how they nest.
-
-Public geometry for one-way margins: methods measure whole levels of it, releases estimate along it.
+Halvings are the geometry of margins: methods measure whole levels of one, models estimate along it. A `Level` is the
+nodes of a tree at one depth, siblings side by side: sums run up it, and shares run down.
 """
 
 from __future__ import annotations
@@ -21,35 +20,35 @@ Real = TypeVar("Real", np.float32, np.float64)
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes at one depth below the root, siblings side by side."""
+    """The nodes at one depth below the root, siblings side by side; a family is the children of one parent."""
 
     nodes: Integers
     starts: Integers
-    """Where each family begins among the nodes."""
+    """where each family begins among the nodes"""
     family: Integers
-    """The family of each node."""
+    """the family of each node"""
     heads: Integers
-    """The parent of each family."""
+    """the parent of each family"""
 
     @classmethod
     def of(cls, nodes: Integers, parents: Integers) -> Level:
-        """Find the families of nodes that come parent by parent."""
+        """The families of nodes that come parent by parent."""
         first = np.diff(parents[nodes], prepend=-1) != 0
         starts = np.flatnonzero(first)
         return cls(nodes, starts, np.cumsum(first) - 1, parents[nodes[starts]])
 
     @cached_property
     def sizes(self) -> Integers:
-        """How many children each family has."""
+        """The number of children of each family."""
         return np.diff(self.starts, append=len(self.nodes))
 
     @cached_property
     def widest(self) -> int:
-        """The most children of a family."""
+        """The number of children of the largest family."""
         return int(self.sizes.max())
 
     def sums(self, children: NDArray[Real]) -> NDArray[Real]:
-        """Sum rows by family: all first children, plus all second ones, and so on, which is faster if none is wide."""
+        """Sum rows by family. Unless one is large, it is fastest to add all first children, then all second ones."""
         if self.widest == 2 and len(self.nodes) == 2 * len(self.starts):
             return children[::2] + children[1::2]
         if self.widest**2 > len(self.nodes):
@@ -61,14 +60,12 @@ class Level:
         return sums
 
     def of_family(self, heads: NDArray[Real]) -> NDArray[Real]:
-        """Give every node its family's row."""
+        """For every node, the row of its family."""
         return heads.take(self.family, axis=0)
 
 
 def levels_of(parents: Integers) -> tuple[Level, ...]:
     """Group the nodes below the root by depth, then by parent.
-
-    A node's depth is found by doubling: it is the way to its 2^i-th ancestor plus that ancestor's own way of 2^i.
 
     >>> [level.nodes.tolist() for level in levels_of(np.array([-1, 0, 1, 0, 1]))]
     [[1, 3], [2, 4]]
@@ -77,15 +74,28 @@ def levels_of(parents: Integers) -> tuple[Level, ...]:
         raise ValueError("the first node must be the root, with parent -1")
     if (parents[1:] < 0).any() or (parents[1:] >= np.arange(1, len(parents))).any():
         raise ValueError("every parent must precede its children")
-    ancestors, depths = np.maximum(parents, 0), (parents >= 0).astype(np.int64)
-    while ancestors.any():
-        depths, ancestors = depths + depths[ancestors], ancestors[ancestors]
+    depths = depths_of(parents)
     order = np.lexsort((parents, depths))
     return tuple(Level.of(nodes, parents) for nodes in np.split(order, np.cumsum(np.bincount(depths))[:-1])[1:])
 
 
+def depths_of(parents: NDArray[np.integer]) -> Integers:
+    """Count the steps from each node up to the root, whose parent is -1.
+
+    By doubling: a node's depth is the way to its 2^i-th ancestor plus that ancestor's own way of 2^i. So a tree that is
+    one long path takes no longer than others.
+
+    >>> depths_of(np.array([-1, 0, 1, 0, 1])).tolist()
+    [0, 1, 2, 1, 2]
+    """
+    ancestors, depths = np.maximum(parents, 0), (parents >= 0).astype(np.int64)
+    while ancestors.any():
+        depths, ancestors = depths + depths[ancestors], ancestors[ancestors]
+    return depths
+
+
 def height(leaves: int) -> int:
-    """Give the depth at which all parts are single leaves; at depth 0 there is one part.
+    """The depth at which all parts are single leaves; at depth 0 there is one part.
 
     >>> [height(leaves) for leaves in (1, 2, 4, 5)]
     [0, 1, 2, 3]
@@ -99,10 +109,10 @@ def parts(leaves: int, depth: int) -> int:
 
 
 def borders(leaves: int, depth: int) -> Integers:
-    """Give where the parts at a depth begin, and the end.
+    """Where the parts at a depth begin, and where the last ends.
 
     Border i of 2^depth is i leaves / 2^depth, rounded down, which is border 2 i of the next depth: so levels nest, and
-    the parts of a level differ by one leaf at most. Where parts are fewer than 2^depth, borders coincide.
+    the parts of a level differ by one leaf at most. Where there are fewer parts than 2^depth, borders coincide.
 
     >>> [borders(5, depth).tolist() for depth in (1, 2, 3)]
     [[0, 2, 5], [0, 1, 2, 3, 5], [0, 1, 2, 3, 4, 5]]
@@ -113,9 +123,9 @@ def borders(leaves: int, depth: int) -> Integers:
 
 
 def families(leaves: int) -> tuple[Level, ...]:
-    """Give the tree of all parts, level by level below the root; nodes are numbered in that order, the root is 0.
+    """The tree of all parts, level by level below the root; nodes are numbered in that order, the root is 0.
 
-    A part of two leaves or more has two children; a single leaf above the last level has itself.
+    A part of two leaves or more has two children; a part of a single leaf above the last level has itself as its child.
 
     >>> [level.nodes.tolist() for level in families(3)], families(3)[-1].heads.tolist()
     ([[1, 2], [3, 4, 5]], [1, 2])

@@ -1,12 +1,7 @@
-"""What grids, trees and boxes have in common: regions, seen attribute by attribute.
+"""What grids, trees and boxes have in common (`Regions`), and `Boxes`, which may overlap.
 
-Few ranges of one attribute occur however many regions there are, so whatever is costly (a name, a covered share) is
-done once per range and then handed to the regions by number.
-
-Boxes of leaf codes that may overlap: the groups of records that were each generalized in their own way.
-
-They are no partition: a person can lie in several, so one record more could move several counts. Tallies, and with them
-the meter, refuse them; only releases without epsilon have such groups.
+However many regions there are, few ranges of one attribute occur among them. So whatever is costly (a name, the share
+that a query asks for) is done once per range and then looked up for the regions by number: see `Sides`.
 """
 
 from __future__ import annotations
@@ -28,18 +23,18 @@ from sfumato.schema.attributes import Categorical, Numeric, label_leaves
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The ranges of one attribute that occur among the regions, and the number of the one that each region has."""
+    """The ranges of one attribute that occur among the regions, and which of them each region has."""
 
     ranges: Integers
-    """distinct ranges x 2: [lo, hi) of places in the order"""
+    """distinct ranges x 2: `[lo, hi)` of places in `order`"""
     number: Callable[[Integers], Integers]
     """from regions to rows of `ranges`"""
     order: Integers
-    """the attribute's leaves in the order of which these are ranges: of their codes, or group after group"""
+    """the attribute's leaves: in the order of their codes, or group after group"""
 
     @classmethod
     def of_boxes(cls, ranges: NDArray[np.integer], leaves: int) -> Sides:
-        """Find the distinct ranges of boxes (boxes x 2) along an attribute with so many leaves.
+        """The distinct ranges of boxes (boxes x 2) along an attribute with this many leaves.
 
         >>> jobs = Sides.of_boxes(np.array([[0, 4], [0, 2], [2, 4]]), 4)
         >>> jobs.ranges.tolist(), jobs.number(np.arange(3)).tolist()
@@ -50,7 +45,7 @@ class Sides:
         return cls(np.stack(np.divmod(keys, base), axis=1), numbers.__getitem__, np.arange(leaves))
 
     def of(self, regions: Integers) -> Integers:
-        """Look up the range of each region: regions x 2."""
+        """The range of each of these regions: regions x 2."""
         return self.ranges[self.number(regions)]
 
     def label(self, column: Categorical | Numeric, lo: int, hi: int) -> str:
@@ -66,9 +61,9 @@ class Regions(Protocol):
     """Boxes of leaf codes that a release can have counts of."""
 
     kind: ClassVar[str]
-    """what files call it"""
+    """the name of its kind in files"""
     disjoint: ClassVar[bool]
-    """whether each person lies in one region, and everyone in some"""
+    """whether everyone lies in exactly one region"""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -84,50 +79,58 @@ class Regions(Protocol):
 
     @property
     def ranges(self) -> Integers:
-        """The ranges of every region, in the order of which it has ranges: regions x attributes x 2."""
+        """The ranges of every region, of places in the order of `sides`: regions x attributes x 2."""
 
     @property
     def region_nodes(self) -> Integers | None:
-        """The numbers by which the regions are known among the nodes of a tree; None if there are no other nodes."""
+        """The numbers of the regions among the nodes of a tree; None if there are no other nodes."""
 
     @property
     def sampling(self) -> Fraction:
         """The probability with which each record was drawn to be counted."""
 
     def sides(self, attribute: int) -> Sides:
-        """See the regions from one attribute."""
+        """The ranges of one attribute among the regions."""
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
-        """Find the region that holds each coded row, where regions are disjoint."""
+        """The region that holds each coded row, where regions are disjoint."""
 
     def nodes_at(self, places: Integers) -> Integers | None:
-        """Read which nodes counts are of: refuse places that there are not, or that come twice."""
+        """The nodes that counts are of; None if they are of all regions. Refuse places that do not exist or repeat."""
 
     def plain(self) -> dict[str, Any]:
-        """Write it in plain values, for a file; the shape is the schema's."""
+        """Plain values for a file, without the shape, which is the schema's."""
 
     @classmethod
     def of_plain(cls, shape: tuple[int, ...], plain: Mapping[str, Any]) -> Self:
-        """Read it back, refusing what is none."""
+        """Read plain values back, refusing those that make no regions."""
 
 
 def refuse_some(places: Integers, number: int) -> None:
-    """Refuse places that are not all of so many, in their order."""
+    """Refuse places other than 0, 1, ... up to this number."""
     if len(places) != number or not np.array_equal(places, np.arange(len(places))):
         raise ValueError("there must be a count for every region")
 
 
 def whole_numbers(given: Any) -> Integers:
-    """Read whole numbers from a list that anyone may have written."""
-    numbers = np.array(given)
-    if numbers.size and numbers.dtype.kind != "i":
-        raise ValueError("numbers must be whole, of 64 bits at most")
-    return numbers.astype(np.int64)
+    """Read a list of whole numbers that anyone may have written: nothing else is made room for, or taken for one.
+
+    >>> whole_numbers([0, True])
+    Traceback (most recent call last):
+    ValueError: numbers must be a list of whole ones, of 64 bits at most
+    """
+    fit = type(given) is list and {*map(type, given)} <= {int}
+    if not fit or max(map(abs, given), default=0) >= 2**63:
+        raise ValueError("numbers must be a list of whole ones, of 64 bits at most")
+    return np.array(given, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Different boxes, disjoint or not, that need not cover the domain.
+    """Different boxes, disjoint or not, that need not cover the domain: groups of records generalized one by one.
+
+    They are no partition: a person can lie in several, so one more record could move several counts. Tallies, and with
+    them the meter, refuse them; only releases without epsilon have them.
 
     >>> groups = Boxes((4, 47), np.array([[[0, 2], [3, 8]], [[0, 4], [5, 6]]]))
     >>> groups.regions, groups.split_attributes
@@ -139,12 +142,12 @@ class Boxes:
 
     shape: tuple[int, ...]
     ranges: Integers
-    """boxes x attributes x 2: [lo, hi) of leaf codes"""
+    """boxes x attributes x 2: `[lo, hi)` of leaf codes"""
     sampling: Fraction = Fraction(1)
-    """the probability with which each record of the table was drawn to be counted in them"""
+    """the probability with which each record of the table was drawn to be counted"""
 
     def __post_init__(self) -> None:
-        """Refuse ranges that are none, and boxes that are there twice: equal records are one group."""
+        """Refuse ranges that are empty or outside the domain, and equal boxes: equal records are one group."""
         if not 0 < self.sampling <= 1:
             raise ValueError("a sampling rate must be greater than 0 and at most 1")
         if self.ranges.shape[1:] != (len(self.shape), 2):
@@ -164,17 +167,17 @@ class Boxes:
 
     @cached_property
     def split_attributes(self) -> tuple[int, ...]:
-        """The attributes of which some box has less than all."""
+        """The attributes of which some box has less than the whole range."""
         widths = self.ranges[:, :, 1] - self.ranges[:, :, 0]
         return tuple(np.flatnonzero((widths < np.asarray(self.shape)).any(axis=0)).tolist())
 
     def sides(self, attribute: int) -> Sides:
-        """See the boxes from one attribute."""
+        """The ranges of one attribute among the boxes."""
         return Sides.of_boxes(self.ranges[:, attribute], self.shape[attribute])
 
     @property
     def region_nodes(self) -> None:
-        """None: there is nothing above the boxes."""
+        """None: there are no nodes above the boxes."""
 
     def nodes_at(self, places: Integers) -> None:
         """Refuse places that are not all boxes."""
@@ -188,7 +191,7 @@ class Boxes:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Write the ends of all ranges, attribute by attribute, and the sampling rate."""
+        """The lows and highs of all ranges, attribute by attribute, and the sampling rate."""
         ends = {f"{name} {at}": self.ranges[:, at, end].tolist() for name, at, end in _ends(self.shape)}
         return {"ranges": ends, "sampling": str(self.sampling)}
 

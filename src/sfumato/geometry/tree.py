@@ -1,13 +1,9 @@
-"""From a split box to the child that holds a code: one look into a table, or one search where that would be too long.
+"""Trees: boxes within boxes, where every region is split in its own way.
 
-Apart from the tree because it is about finding, not about what a tree is.
-
-Boxes within boxes: the regions that multidimensional generalization grows, each split in its own way.
-
-A `Tree` keeps every box that was ever split, because counts bought on the way up still inform the ends. Nodes are
-numbered as they appear, so a node keeps its number when others are split, and whoever knows where the rows were one
-level ago needs a single step. The ends are disjoint and cover the domain by construction: a privacy proof leans on
-that.
+A `Tree` keeps every box that was ever split, because counts bought on the way still inform the ends. Nodes are numbered
+as they appear, so a node keeps its number when others are split, and whoever knows on which nodes rows stood one level
+ago needs a single step to move them on. The ends are disjoint and cover the domain by construction: a privacy proof
+depends on that.
 """
 
 from __future__ import annotations
@@ -23,60 +19,24 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import NONE, Codes, Integers, integers, read_only
 from sfumato.geometry.grid import Grid
+from sfumato.geometry.halving import depths_of
 from sfumato.geometry.regions import Sides, whole_numbers
 
 LONGEST_ROW = 1 << 22
-"""Up to so many leaves of split nodes, the child that holds each is kept ready."""
+"""A row of `Children` up to this length is also kept leaf by leaf."""
+BLOCK = 1 << 16
+"""How many rows are moved at a time, so that their codes stay in the cache."""
+ROOT = 0
+"""The number of the root."""
 
 Nodes = NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class Children:
-    """Children by parent and leaf. Those of one family are side by side and fill their parent along one attribute.
-
-    So all of them, in their order, are a row of ranges: those of one parent shifted to begin where those of the parent
-    before end. A short row is kept leaf by leaf; in a long one a place is searched for.
-    """
-
-    first: int
-    """the number of the first child; the others follow"""
-    shifts: Integers
-    """for each node, where its children begin in the row, less the first leaf that they hold"""
-    ends: Integers
-    """where each child's range ends in the row"""
-    by_leaf: Nodes | None
-
-    @classmethod
-    def of(cls, parents: Nodes, lows: Nodes, highs: Nodes, first: int) -> Children:
-        """Lay out the nodes from a number on."""
-        families, starts, widths = parents[first:], lows[first:], (highs - lows)[first:].astype(np.int64)
-        ends = np.cumsum(widths)
-        opens = np.flatnonzero(np.diff(families, prepend=-1))
-        shifts = np.zeros(len(parents), np.int64)
-        shifts[families[opens]] = (ends - widths)[opens] - starts[opens]
-        if len(ends) and ends[-1] > LONGEST_ROW:
-            return cls(first, shifts, ends, None)
-        return cls(first, shifts, ends, np.repeat(np.arange(first, len(parents), dtype=np.int32), widths))
-
-    def find(self, parents: Nodes, codes: NDArray[np.unsignedinteger]) -> Nodes:
-        """Give the child of each parent that holds each code."""
-        places = self.shifts.take(parents) + codes
-        if self.by_leaf is not None:
-            return self.by_leaf.take(places)
-        return (np.searchsorted(self.ends, places, side="right") + self.first).astype(np.int32)
-
-
 Given = NDArray[Any]
-
-ROOT = 0
-BLOCK = 1 << 16
-"""Rows that are moved at a time: their codes stay in the cache."""
+"""Numbers of any type, not yet checked."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A moment in the growth of a tree: how many nodes there were, and the moment before."""
+    """A moment in the growth of a tree: how many nodes it had, and the moment before."""
 
     nodes: int
     before: Stage | None = None
@@ -84,7 +44,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Nodes in the order of their appearance: the root, then children of one family side by side, after their parent.
+    """Nodes in the order in which they appeared: the root, then children, side by side and after their parent.
 
     >>> tree = Tree.whole((4, 47)).refine([0], [1], [0, 22, 47], [0, 3]).refine([2], [0], [0, 2, 4], [0, 3])
     >>> tree.ends.tolist(), tree.regions
@@ -102,17 +62,18 @@ class Tree:
     attributes: Nodes
     """the attribute along which a node was cut out of its parent; NONE for the root"""
     lows: Nodes
+    """where the node's range of that attribute begins"""
     highs: Nodes
-    """the range of that attribute which it got"""
+    """where the node's range of that attribute ends"""
     newest: Nodes = field(init=False, repr=False)
     """the boxes of the last nodes, kept by `refine` because growth asks for them next"""
     stage: Stage = field(init=False, repr=False)
-    """which moment of its growth this is; only `refine` makes a tree that has another's stage behind it"""
+    """the moment of its growth; only `refine` makes a tree that has another's stage before its own"""
 
     def __post_init__(self) -> None:
-        """Refuse nodes that are not children side by side that fill their parents, and keep those as they are now.
+        """Copy the nodes, and refuse those that are not children side by side that fill their parents.
 
-        A tree that was not refined from another has no past.
+        The new tree's stage has no moment before it.
         """
         given = (self.parents, self.attributes, self.lows, self.highs)
         object.__setattr__(self, "shape", integers(self.shape))
@@ -124,13 +85,13 @@ class Tree:
         object.__setattr__(self, "stage", Stage(len(self)))
 
     def _keep(self, nodes: Sequence[Nodes], newest: Nodes) -> None:
-        """Take arrays that were just made, for nobody to change: privacy leans on them."""
+        """Lock arrays that were just made: privacy depends on their staying as they are."""
         names = ("parents", "attributes", "lows", "highs", "newest")
         for name, array in zip(names, (*nodes, newest), strict=True):
             object.__setattr__(self, name, read_only(array))
 
     def order_of(self, attribute: int) -> Integers:
-        """Give the leaves of an attribute in the order of which boxes have ranges: as they are."""
+        """The leaves of an attribute in the order in which boxes have ranges: that of their codes."""
         return np.arange(self.shape[attribute])
 
     @classmethod
@@ -141,17 +102,17 @@ class Tree:
 
     @classmethod
     def of_nodes(cls, shape: Sequence[int], parents: Given, attributes: Given, ranges: Given) -> Tree:
-        """Build a tree from its nodes and the ranges that they got."""
+        """Build a tree from its nodes and their ranges (nodes x 2)."""
         lows, highs = ranges.T
         return cls(tuple(shape), parents, attributes, lows, highs)
 
     def __len__(self) -> int:
-        """Count the nodes."""
+        """The number of nodes."""
         return len(self.parents)
 
     @cached_property
     def ends(self) -> Integers:
-        """The nodes without children: the regions, in their order."""
+        """The nodes without children, which are the regions, in their order."""
         return read_only(np.flatnonzero(self.split_by == NONE))
 
     @property
@@ -161,12 +122,12 @@ class Tree:
 
     @cached_property
     def split_attributes(self) -> tuple[int, ...]:
-        """The attributes along which something was split."""
+        """The attributes along which some node was split."""
         return tuple(np.unique(self.attributes[1:]).tolist())
 
     @cached_property
     def split_by(self) -> NDArray[np.int16]:
-        """The attribute that each node's children divide; NONE for a leaf."""
+        """The attribute that each node's children divide; NONE for an end."""
         split_by = np.full(len(self), NONE, np.int16)
         split_by[self.parents[1:]] = self.attributes[1:]
         return read_only(split_by)
@@ -174,11 +135,7 @@ class Tree:
     @cached_property
     def depths(self) -> Integers:
         """How many specializations lead to each node."""
-        depths, above = np.zeros(len(self), np.int64), self.parents
-        while (above != NONE).any():
-            depths += above != NONE
-            above = np.where(above == NONE, NONE, self.parents[above])
-        return read_only(depths)
+        return read_only(depths_of(self.parents))
 
     @cached_property
     def boxes(self) -> NDArray[np.int32]:
@@ -193,7 +150,7 @@ class Tree:
         return read_only(boxes)
 
     def boxes_of(self, nodes: Integers) -> NDArray[np.int32]:
-        """Give the ranges of some nodes: those of the path to each, the later inside the earlier."""
+        """The ranges of some nodes, narrowed along the path to each: nodes x attributes x 2."""
         older = len(self) - len(self.newest)
         if (nodes >= older).all():
             return np.asarray(self.newest[nodes - older])
@@ -209,14 +166,14 @@ class Tree:
         return boxes
 
     def refines(self, stage: Stage) -> bool:
-        """Tell whether this tree was, or has grown from, that moment."""
+        """Whether this tree is at that moment or has grown from it."""
         moment: Stage | None = self.stage
         while moment is not None and moment is not stage:
             moment = moment.before
         return moment is not None
 
     def stages_since(self, stage: Stage) -> list[Stage]:
-        """Give the moments after that one, the latest first."""
+        """The moments after that one, the latest first."""
         stages, moment = [], self.stage
         while moment is not stage and moment.before is not None:
             stages.append(moment)
@@ -230,8 +187,9 @@ class Tree:
         borders: Sequence[int] | Integers,
         starts: Sequence[int] | Integers,
     ) -> Tree:
-        """Split ends, in increasing order: end i along `attributes[i]` at `borders[starts[i]:starts[i + 1]]`, outer
-        borders included.
+        """Split ends, given in increasing order.
+
+        `nodes[i]` is split along `attributes[i]` at `borders[starts[i]:starts[i + 1]]`, outer borders included.
         """
         split, along = np.asarray(nodes, np.int64), np.asarray(attributes, np.int64)
         marks, first = np.asarray(borders, np.int64), np.asarray(starts, np.int64)
@@ -258,7 +216,7 @@ class Tree:
         return self._grown(grown, newest)
 
     def _grown(self, nodes: Sequence[Nodes], newest: Nodes) -> Tree:
-        """Give the next moment of this tree, without the check of all its nodes that `refine` spares it."""
+        """The next moment of this tree, of nodes that need no check because `refine` made them."""
         finer = object.__new__(Tree)
         object.__setattr__(finer, "shape", self.shape)
         finer._keep(nodes, newest)
@@ -266,9 +224,9 @@ class Tree:
         return finer
 
     def descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int = 1) -> bool:
-        """Move rows that stand on a split node to the child that holds them, in place; tell whether any did.
+        """Move rows that stand on a split node to the child that holds them, in place; return whether any moved.
 
-        Rows stand on nodes whose children have numbers from `known` on.
+        All children of the nodes on which rows stand must have numbers from `known` on.
         """
         moved = False
         for start in range(0, len(nodes), BLOCK):
@@ -277,7 +235,7 @@ class Tree:
         return moved
 
     def _descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int) -> bool:
-        """Move the rows of one block: read the code that decides about each, then look its child up."""
+        """Move the rows of one block: read the code that decides about each, then look up its child."""
         along = self.split_by.take(nodes)
         rows = np.flatnonzero(along != NONE)
         if not len(rows):
@@ -288,14 +246,17 @@ class Tree:
         return True
 
     def locate(self, columns: Sequence[Codes], rows: int) -> NDArray[np.int32]:
-        """Give the leaf that holds each row; without attributes no column tells how many there are."""
+        """The end that holds each row.
+
+        `rows` says how many there are, for a table without attributes has no column that would.
+        """
         nodes = np.zeros(rows, np.int32)
         while self.descend(columns, nodes):
             pass
         return nodes
 
     def _children(self, known: int) -> Children:
-        """Give the nodes from a number on in an order in which a child is found by its parent and a code."""
+        """What finds a child, among the nodes from a number on, by its parent and a code."""
         found = self._children_since.get(known)
         if found is None:
             found = self._children_since[known] = Children.of(self.parents, self.lows, self.highs, known)
@@ -306,7 +267,7 @@ class Tree:
         return {}
 
     def sides(self, attribute: int) -> Sides:
-        """See the regions, which are the ends, from one attribute."""
+        """The ranges of one attribute among the regions."""
         return Sides.of_boxes(self.boxes[self.ends, attribute], self.shape[attribute])
 
     @property
@@ -316,42 +277,42 @@ class Tree:
 
     @property
     def region_nodes(self) -> Integers:
-        """The ends."""
+        """The ends, as numbers of nodes."""
         return self.ends
 
     @property
     def sampling(self) -> Fraction:
-        """Everyone."""
+        """1: everyone is counted."""
         return Fraction(1)
 
     def nodes_at(self, places: Integers) -> Integers:
-        """Refuse nodes that there are not, and nodes that come twice."""
+        """The nodes themselves; those that do not exist or come twice are refused."""
         if not ((places >= 0) & (places < len(self))).all() or len(np.unique(places)) < len(places):
             raise ValueError("counts must be of different nodes of the tree")
         return places
 
     def regions_of(self, columns: Sequence[Codes]) -> Integers:
-        """Find the region that holds each coded row."""
+        """The region that holds each coded row."""
         return np.searchsorted(self.ends, self.locate(columns, len(columns[0]) if columns else 0))
 
     def plain(self) -> dict[str, Any]:
-        """Write what each node below the root was cut out of, along which attribute, and its range."""
+        """The parent of each node below the root, the attribute along which it was cut out, and its range."""
         columns = {"parent": self.parents, "attribute": self.attributes, "low": self.lows, "high": self.highs}
         return {name: column[1:].tolist() for name, column in columns.items()}
 
     @classmethod
     def of_plain(cls, shape: tuple[int, ...], plain: Mapping[str, Any]) -> Tree:
-        """Read the nodes below the root, refusing what partitions nothing."""
+        """Read the nodes below the root, refusing those that make no partition."""
         columns = [np.append(NONE, whole_numbers(plain[name])) for name in ("parent", "attribute", "low", "high")]
         return cls(shape, *columns)
 
     def _is_one_table(self) -> bool:
-        """Check that there is a node, and that every array has one number for each."""
+        """Whether there is a node, and every array has one number for each."""
         shapes = {one.shape for one in (self.parents, self.attributes, self.lows, self.highs)}
         return len(shapes) == 1 and self.parents.ndim == 1 and len(self.parents) > 0
 
     def _families_fill_their_parents(self) -> bool:
-        """Check what `refine` keeps by construction."""
+        """Whether the nodes have the form that `refine` keeps by construction."""
         parents, children = self.parents[1:], np.arange(1, len(self))
         if not (((parents >= 0) & (parents < children)).all() and self.parents[0] == NONE):
             return False
@@ -371,9 +332,48 @@ class Tree:
         )
 
 
+Partition = Grid | Tree
+"""Disjoint regions that cover the domain."""
+
+
 def _runs_through(starts: Integers, runs: int, end: int) -> bool:
-    """Tell whether so many runs follow one another from 0 to an end."""
+    """Whether this many runs, none of them empty, follow one another from 0 to an end."""
     return starts.shape == (runs + 1,) and bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) > 0).all())
 
 
-Partition = Grid | Tree
+@dataclass(frozen=True, eq=False)
+class Children:
+    """Finds the child of a node that holds a code.
+
+    Children of one parent are side by side and fill it along one attribute. So all children, in their order, are a row
+    of ranges: those of one parent are shifted to begin where those of the parent before end. A short row is kept leaf
+    by leaf, and a child is looked up; in a long one it is searched for.
+    """
+
+    first: int
+    """the number of the first child; the others follow"""
+    shifts: Integers
+    """for each node, where its children begin in the row, less the first leaf that they hold"""
+    ends: Integers
+    """where each child's range ends in the row"""
+    by_leaf: Nodes | None
+    """the child at each place of the row, if it is short"""
+
+    @classmethod
+    def of(cls, parents: Nodes, lows: Nodes, highs: Nodes, first: int) -> Children:
+        """Lay out the nodes from number `first` on."""
+        families, starts, widths = parents[first:], lows[first:], (highs - lows)[first:].astype(np.int64)
+        ends = np.cumsum(widths)
+        opens = np.flatnonzero(np.diff(families, prepend=-1))
+        shifts = np.zeros(len(parents), np.int64)
+        shifts[families[opens]] = (ends - widths)[opens] - starts[opens]
+        if len(ends) and ends[-1] > LONGEST_ROW:
+            return cls(first, shifts, ends, None)
+        return cls(first, shifts, ends, np.repeat(np.arange(first, len(parents), dtype=np.int32), widths))
+
+    def find(self, parents: Nodes, codes: NDArray[np.unsignedinteger]) -> Nodes:
+        """The child of each parent that holds each code."""
+        places = self.shifts.take(parents) + codes
+        if self.by_leaf is not None:
+            return self.by_leaf.take(places)
+        return (np.searchsorted(self.ends, places, side="right") + self.first).astype(np.int32)

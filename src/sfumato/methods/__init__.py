@@ -1,6 +1,6 @@
 """The methods, by name. A method sees a meter and public facts; never an engine, a row or a random source.
 
-To add one, write its file and import its class here: a line, and everything that knows methods knows it.
+To add one, write its file and import its class here.
 """
 
 from __future__ import annotations

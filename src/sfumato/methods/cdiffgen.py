@@ -2,16 +2,16 @@
 
 Privacy. The tree is public once its cuts are chosen. A record lies in one node of each level, so the rounds of the
 levels add up along its path, to the count budget at most (the paper's sensitivity: the nodes on the longest path); the
-leaves are counted last, each with all that its path has left. How the budget is shared among the levels follows from
+ends are counted last, each with all that its path has left. How the budget is shared among the levels follows from
 the tree and the workload alone, before a count is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from sfumato.errors import BudgetError
 from sfumato.geometry.candidates import describe_all, stages_of
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.diffgen import PUBLISHED_SCORES, DiffGen, read_steps
+from sfumato.methods.diffgen import DiffGen
 from sfumato.methods.margins import buy_margins
 from sfumato.methods.method import number, one_of, parameter
 from sfumato.methods.workloads import (
@@ -40,13 +40,14 @@ from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema
 
 Levels = Literal["workload", "equal", "leaves"]
+"""How the levels share the budget of the counts: for a workload, in equal parts, or all of it to the tree's ends."""
 Consistency = Literal["least squares", "paper"]
 """How counts are made to agree: with the least variance, or with the weights of the paper."""
 
 AUTO_DEEPEST = 72
-"""With h = auto, h is the logarithm of what a table can hold, at most."""
+"""The most h that `auto` can come to: the logarithm of what a table can hold."""
 MOST_WEIGHTS = 1 << 25
-"""A workload has at most so many queries times regions: fewer queries stand for all where there are many regions."""
+"""The most queries times regions of a workload: where there are many regions, fewer queries stand for all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,26 +95,18 @@ class CDiffGen(DiffGen):
     )
 
     @classmethod
-    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> CDiffGen:
-        """Take the method as the paper has it, errata mended: with its scores max or gain."""
-        return cls(
-            specializations=read_steps("specializations", specializations),
-            score=one_of(PUBLISHED_SCORES)("score", score),
-            choice="separate",
-            selection="exponential",
-            margins=Fraction(0),
-            leftover=False,
-            levels="equal",
-            consistency="paper",
-        )
+    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> Self:
+        """Make the method as the paper has it, errata mended: with its scores max or gain."""
+        published = super().as_published(specializations=specializations, score=score)
+        return replace(published, levels="equal", consistency="paper")
 
     @property
     def model(self) -> str:
-        """Groups are the ends of a tree."""
+        """The model of a tree: groups are its ends."""
         return "tree" if self.consistency == "least squares" else "tree with the paper's weights"
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
-        """Share epsilon as DiffGen does, in whole grains; the levels share the counts' part once they are known."""
+        """Share epsilon as DiffGen does, in whole grains; the levels share the counts' part when the tree is known."""
         schedule = super().plan(schema, epsilon).in_grains("counts", epsilon)
         refuse_unreadable(self.workload, schema)
         if self.specializations == "auto":
@@ -127,7 +120,7 @@ class CDiffGen(DiffGen):
         return schedule
 
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
-        """Choose the cuts, measure the margins, count the inner nodes level by level, and then the ends."""
+        """Grow the cuts, measure the margins, count the inner nodes level by level, and then the ends."""
         classes = len(schema.classes)
         histograms = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
         cuts = self.grow(meter, schema, schedule, histograms)
@@ -146,7 +139,7 @@ class CDiffGen(DiffGen):
         return Draft(stages[-1], (*cuts.measured, *margins, *levels, counts), self.model, steps)
 
     def _rates(self, tree: Tree, schema: Schema, budget: int) -> Integers:
-        """Give the grains of each level."""
+        """Share the budget, in grains, among the levels."""
         depth = int(tree.depths.max())
         if self.levels == "equal":
             return np.full(depth + 1, budget // (depth + 1))
@@ -158,7 +151,7 @@ class CDiffGen(DiffGen):
         return np.array(level_grains(tree.parents, weights, budget * GRAIN), np.int64)
 
     def _end_rates(self, tree: Tree, rates: Integers, budget: int) -> Integers:
-        """Leave each end what the levels above it did not take; in equal parts all nodes get the same."""
+        """The grains of each end: what the levels above it did not take or, in equal parts, the same as all nodes."""
         if self.levels == "equal":
             return np.full(tree.regions, rates[0])
         above = np.concatenate(([0], np.cumsum(rates)))[tree.depths[tree.ends]]
@@ -166,4 +159,5 @@ class CDiffGen(DiffGen):
 
 
 def _inner_nodes(tree: Tree, depth: int) -> Integers:
+    """The nodes of a level that have children."""
     return np.flatnonzero((tree.depths == depth) & (tree.split_by >= 0))

@@ -1,8 +1,10 @@
 """DiffGen: generalize one attribute value at a time, chosen privately, then count the groups with noise.
 
-Mohammed, Chen, Fung, Yu, "Differentially Private Data Release for Data Mining", KDD 2011. A candidate's score depends
-on its own attribute's (leaf x class) histogram only, so every choice is played on one tally of d histograms, and one
-more pass counts the groups: two passes in all, whatever the number of specializations.
+Mohammed, Chen, Fung, Yu, "Differentially Private Data Release for Data Mining", KDD 2011. A step proposes all
+specializations of the cuts so far, chooses one of them and refines the cuts (`Cuts`); after h steps the groups are
+counted (`DiffGen.publish`). A candidate's score depends on its own attribute's (leaf x class) histogram only, so every
+choice is played on one tally of d histograms, and one more pass counts the groups: two passes in all, whatever the
+number of specializations.
 
 Privacy. Choices, margins and counts are rounds of the meter, one after the other, and their debits sum to at most
 epsilon (sequential composition); the halves of a split interval hold different records and share a debit (parallel
@@ -16,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from sfumato.errors import BudgetError, MethodError
 from sfumato.geometry.candidates import (
@@ -47,15 +49,82 @@ SIZE = Fraction(1, 50)
 """The share of the budget without margins that h = auto pays for a noisy size of the table."""
 
 Choice = Literal["joint", "separate"]
+"""Whether value and split point are chosen at once, or a split point for each interval first, as in the paper."""
 PUBLISHED_SCORES = (Max.name, InfoGain.name)
+"""The scores of the paper."""
 CLASS_SCORES = (Deviation.name, *PUBLISHED_SCORES, WeightedGain.name)
+"""All scores that look at classes, one of which DiffGen chooses by."""
 
 read_steps = number("Give for example 10.")
 
 
 def steps_or_auto(name: str, value: Any) -> int | Literal["auto"]:
-    """Read h, or that it is found out."""
+    """Read h: a number, or `auto`."""
     return "auto" if value == "auto" else int(number("Or give auto.")(name, value))
+
+
+@dataclass
+class Cuts:
+    """The cuts of a grid while they grow: each step proposes candidates, chooses one and refines the grid.
+
+    All choices are rounds on the one-dimensional class histograms of the whole table, so they cost one pass.
+    """
+
+    method: DiffGen
+    meter: Meter
+    schema: Schema
+    histograms: Tally
+    prices: Mapping[str, Fraction]
+    """the epsilon of each round of growth"""
+    measured: tuple[Measurement, ...]
+    """what was measured before the first step"""
+    grid: Grid = field(init=False)
+    steps: list[Specialization] = field(default_factory=list, init=False)
+    chosen_splits: dict[Interval, Specialization] = field(default_factory=dict, init=False)
+    """the split point of each interval, where split points are chosen separately"""
+
+    def __post_init__(self) -> None:
+        """Begin with one region that holds everything."""
+        self.attributes = list(self.schema.predictors.values())
+        self.grid = Grid.whole(self.schema.shape)
+
+    def propose(self) -> Candidates:
+        """List the candidates: categorical values, and intervals with every split point or with their chosen one."""
+        numeric = [
+            Candidates.one(WHOLE, interval[0], self.chosen_splits[interval].borders)
+            if self.method.choice == "separate"
+            else Candidates.splits(WHOLE, *interval)
+            for interval in intervals(self.attributes, self.grid)
+        ]
+        found = Candidates.join([*taxonomy_candidates(self.attributes, self.grid), *numeric])
+        most = self.method.max_cells // len(self.schema.classes)
+        return found.take(regions_after(self.grid, found) <= most)
+
+    def choose(self, lists: list[Candidates], label: str) -> list[Specialization]:
+        """Let the meter choose one candidate of each list, for one debit."""
+        choices, score = Choices.of(self.histograms, lists), self.method.score_value()
+        chosen = self.meter.select(choices, score, self.prices[label], label, self.method.selection)
+        return [chosen[at] for at in range(len(chosen))]
+
+    def refine(self, chosen: Specialization, step: int) -> None:
+        """Specialize as chosen; where split points are chosen separately, choose those of the new intervals."""
+        self.grid = self.grid.refine(chosen.attribute, chosen.borders)
+        self.steps.append(chosen)
+        if self.method.choice == "separate":
+            every = list(intervals(self.attributes, self.grid))
+            new = [interval for interval in every if interval not in self.chosen_splits]
+            if new:
+                self._choose_splits(new, f"split {step}")
+
+    def choose_first_splits(self) -> None:
+        """Choose a split point for every numeric attribute, as the paper does before anything else."""
+        names = list(self.schema.predictors)
+        for interval in list(intervals(self.attributes, self.grid)):
+            self._choose_splits([interval], f"first split of {names[interval[0]]}")
+
+    def _choose_splits(self, new: list[Interval], label: str) -> None:
+        chosen = self.choose([Candidates.splits(WHOLE, *interval) for interval in new], label)
+        self.chosen_splits |= zip(new, chosen, strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +202,8 @@ class DiffGen(Method):
     )
 
     @classmethod
-    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> DiffGen:
-        """Take the method exactly as the paper has it: with its scores max or gain."""
+    def as_published(cls, *, specializations: int | str = 10, score: str = "max") -> Self:
+        """Make the method exactly as the paper has it: with its scores max or gain."""
         return cls(
             specializations=read_steps("specializations", specializations),
             score=one_of(PUBLISHED_SCORES)("score", score),
@@ -146,7 +215,7 @@ class DiffGen(Method):
 
     @property
     def model(self) -> str:
-        """Groups are regions of a grid."""
+        """The model of a grid: groups are its regions."""
         return "grid"
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
@@ -163,18 +232,8 @@ class DiffGen(Method):
         parts["counts"] = rest * (1 - self.growth)
         return Schedule(parts)
 
-    def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
-        """Choose the cuts, measure the margins, count the groups."""
-        histograms = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
-        cuts = self.grow(meter, schema, schedule, histograms)
-        margins = buy_margins(meter, schema, schedule, histograms)
-        spend = payable(meter.left) if self.leftover else schedule["counts"]
-        counts = meter.measure(Cells(Tally(cuts.grid, len(schema.classes))), spend, "counts")
-        steps = describe_all(schema.predictors, cuts.steps)
-        return Draft(cuts.grid, (*cuts.measured, *margins, counts), self.model, steps)
-
     def grow(self, meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally) -> Cuts:
-        """Specialize until the prices are paid or nothing is left to specialize."""
+        """Propose, choose and refine until all rounds are paid or nothing is left to specialize."""
         size: tuple[Measurement, ...] = ()
         prices: Mapping[str, Fraction] = schedule.parts
         if self.specializations == "auto":
@@ -186,20 +245,40 @@ class DiffGen(Method):
         step = 0
         while f"choice {step + 1}" in prices and len(candidates := cuts.propose()):
             step += 1
-            cuts.refine(cuts.choose([candidates], f"choice {step}")[0], step)
+            (chosen,) = cuts.choose([candidates], f"choice {step}")
+            cuts.refine(chosen, step)
         return cuts
 
+    def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
+        """Grow the cuts, measure the margins, count the groups."""
+        histograms = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
+        cuts = self.grow(meter, schema, schedule, histograms)
+        margins = buy_margins(meter, schema, schedule, histograms)
+        spend = payable(meter.left) if self.leftover else schedule["counts"]
+        counts = meter.measure(Cells(Tally(cuts.grid, len(schema.classes))), spend, "counts")
+        steps = describe_all(schema.predictors, cuts.steps)
+        return Draft(cuts.grid, (*cuts.measured, *margins, counts), self.model, steps)
+
     def score_value(self) -> Score:
-        """Make the score."""
+        """The score of candidates, made from its name."""
         return WeightedGain(rows=self.rows) if self.score == WeightedGain.name else SCORES[self.score]()
 
     def expected_cells(self, schema: Schema) -> int:
-        """Take four times the groups that h doublings make."""
+        """Estimate the cells: four times those of h doublings."""
         steps = 16 if self.specializations == "auto" else min(self.specializations, 40)
         return min(self.max_cells, len(schema.classes) << (steps + 2))
 
+    def _rounds(self, schema: Schema, specializations: int) -> list[str]:
+        """Name the rounds of growth: a choice for each step and, if separate, the split points that it needs."""
+        choices = [f"choice {step}" for step in range(1, specializations + 1)]
+        if self.choice == "joint":
+            return choices
+        attributes, names = list(schema.predictors.values()), list(schema.predictors)
+        first = [f"first split of {names[index]}" for index, _, _ in intervals(attributes, Grid.whole(schema.shape))]
+        return first + [label for step, choice in enumerate(choices, 1) for label in (choice, f"split {step}")]
+
     def _prices(self, schema: Schema, schedule: Schedule, size: int) -> Mapping[str, Fraction]:
-        """Price each round of growth where h follows from a noisy size and public facts.
+        """Price each round of growth with h = auto, where h follows from a noisy size and public facts.
 
         A specialization about doubles the groups, and groups x classes should stay below the size times the epsilon
         of the counts over AUTO_COUNT.
@@ -210,17 +289,8 @@ class DiffGen(Method):
         rounds = self._rounds(schema, steps)
         return dict.fromkeys(rounds, payable(schedule["growth"] / len(rounds)))
 
-    def _rounds(self, schema: Schema, specializations: int) -> list[str]:
-        """Name the rounds of growth: one for each step, or one for its choice and one for the split points it needs."""
-        choices = [f"choice {step}" for step in range(1, specializations + 1)]
-        if self.choice == "joint":
-            return choices
-        attributes, names = list(schema.predictors.values()), list(schema.predictors)
-        first = [f"first split of {names[index]}" for index, _, _ in intervals(attributes, Grid.whole(schema.shape))]
-        return first + [label for step, choice in enumerate(choices, 1) for label in (choice, f"split {step}")]
-
     def refuse_crumbs(self, schema: Schema, growth: Fraction) -> None:
-        """Refuse a budget that the largest number of rounds would grind to nothing, before the number is known."""
+        """Refuse, before h is known, a budget that the largest number of rounds would grind to nothing."""
         rounds = self._rounds(schema, most_specializations(list(schema.predictors.values())))
         if payable(growth / len(rounds)) <= 0:
             raise BudgetError("epsilon must be large enough to be shared among the choices", "Use a larger epsilon.")
@@ -263,65 +333,3 @@ class DiffGen(Method):
             regions *= taken + 1
             left -= taken
         return regions * len(schema.classes)
-
-
-@dataclass
-class Cuts:
-    """The cuts of a grid while they grow: what may be proposed, how it is chosen and paid, and how far they have come.
-
-    All choices are rounds on the one-dimensional class histograms of the whole table, so they cost one pass.
-    """
-
-    method: DiffGen
-    meter: Meter
-    schema: Schema
-    histograms: Tally
-    prices: Mapping[str, Fraction]
-    measured: tuple[Measurement, ...]
-    """what was bought on the way"""
-    grid: Grid = field(init=False)
-    steps: list[Specialization] = field(default_factory=list, init=False)
-    chosen_splits: dict[Interval, Specialization] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        """Begin with one region that holds everything."""
-        self.attributes = list(self.schema.predictors.values())
-        self.grid = Grid.whole(self.schema.shape)
-
-    def propose(self) -> Candidates:
-        """List all that may be chosen: categorical values, and intervals with every split or with their chosen one."""
-        numeric = [
-            Candidates.one(WHOLE, interval[0], self.chosen_splits[interval].borders)
-            if self.method.choice == "separate"
-            else Candidates.splits(WHOLE, *interval)
-            for interval in intervals(self.attributes, self.grid)
-        ]
-        found = Candidates.join([*taxonomy_candidates(self.attributes, self.grid), *numeric])
-        most = self.method.max_cells // len(self.schema.classes)
-        return found.take(regions_after(self.grid, found) <= most)
-
-    def choose(self, groups: list[Candidates], label: str) -> list[Specialization]:
-        """Let the meter choose one candidate of each group, for one debit."""
-        choices, score = Choices.of(self.histograms, groups), self.method.score_value()
-        chosen = self.meter.select(choices, score, self.prices[label], label, self.method.selection)
-        return [chosen[group] for group in range(len(chosen))]
-
-    def refine(self, chosen: Specialization, step: int) -> None:
-        """Cut, and find split points for the intervals that this made."""
-        self.grid = self.grid.refine(chosen.attribute, chosen.borders)
-        self.steps.append(chosen)
-        if self.method.choice == "separate":
-            every = list(intervals(self.attributes, self.grid))
-            new = [interval for interval in every if interval not in self.chosen_splits]
-            if new:
-                self._choose_splits(new, f"split {step}")
-
-    def choose_first_splits(self) -> None:
-        """Find a split point for every numeric attribute, as the paper does before anything else."""
-        names = list(self.schema.predictors)
-        for interval in list(intervals(self.attributes, self.grid)):
-            self._choose_splits([interval], f"first split of {names[interval[0]]}")
-
-    def _choose_splits(self, new: list[Interval], label: str) -> None:
-        chosen = self.choose([Candidates.splits(WHOLE, *interval) for interval in new], label)
-        self.chosen_splits |= zip(new, chosen, strict=True)

@@ -20,12 +20,7 @@ from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema, cells_of, refuse_large
 
 FEWER = "Publish fewer with --attributes, give those a coarser grid, or raise max_cells."
-"""What to do about a domain that has too many cells to put noise on each."""
-
-
-def histogram(schema: Schema) -> Cells:
-    """Ask for all combinations of leaves, by class, empty or not. A record lies in one cell: one round."""
-    return Cells(Tally(Grid.finest(schema.shape), len(schema.classes)))
+"""The way out for a domain that has too many cells to put noise on each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,24 +42,29 @@ class Laplace(Method):
 
     @classmethod
     def as_published(cls) -> Laplace:
-        """Take the method as the papers use it; they draw records from the counts clamped at 0."""
+        """Make the method as the papers use it; they draw records from the counts clamped at 0."""
         return cls()
 
     @property
     def model(self) -> str:
-        """Cells are regions of the finest grid."""
+        """The model of a grid: groups are single cells."""
         return "grid"
 
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
-        """Spend all on the cells."""
+        """Spend all of epsilon on the cells."""
         refuse_large(schema, self.max_cells, FEWER)
         return Schedule({"counts": epsilon})
 
     def expected_cells(self, schema: Schema) -> int:
-        """Count the cells."""
+        """Count the cells of the domain."""
         return cells_of(schema)
 
     def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
-        """Count every cell."""
+        """Measure every cell."""
         counts = meter.measure(histogram(schema), schedule["counts"], "counts")
         return Draft(counts.question.regions, (counts,), self.model)
+
+
+def histogram(schema: Schema) -> Cells:
+    """Ask for all combinations of leaves, by class, empty or not. A record lies in one cell: one round."""
+    return Cells(Tally(Grid.finest(schema.shape), len(schema.classes)))

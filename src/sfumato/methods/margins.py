@@ -1,12 +1,10 @@
-"""Which levels of an attribute's halving to measure, and how they share the margin's budget.
+"""One-way margins: how a method shares a part of its budget among them, and measures them.
 
-Decided by the number of leaves alone, which is public, for the least expected error of the share of people below a
-border between two leaves, any border being as likely as another; a range's share is the difference of two such. Few
-leaves are best measured alone. Of many, a range adds up the noise of many, and coarser levels pay off.
-
-One-way margins: how a method shares a part of the budget among them, and buys them.
-
-They say how people are spread inside regions; the papers do without.
+Margins say how people are spread inside regions; the papers do without. Of an attribute with few leaves, the leaves
+alone are measured. Of one with many, a range adds up the noise of many leaves, and coarser levels of the attribute's
+halving pay off. Which levels are measured and how they share the margin's budget is decided by the number of leaves
+alone, which is public, for the least expected error of the share of people below a border between two leaves, any
+border being as likely as another; a range's share is the difference of two such.
 """
 
 from __future__ import annotations
@@ -26,95 +24,14 @@ from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema, variables_of
 
-ROUNDS = 12
-"""So often shares and demands are brought in line; they settle before."""
-CLOSEST = 3
-"""Levels are so many halvings apart at least, parts in eight or more: closer ones never paid off."""
-WORTH_IT = 0.99
-"""Another plan must have at most this part of the error of a simpler one."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The share of the budget of each measured depth, and the expected error: a variance, for budget 1."""
-
-    shares: Mapping[int, float]
-    error: float
-
-
-@lru_cache(maxsize=256)
-def plan_levels(leaves: int) -> Plan:
-    """Give the best plan in which levels at equal distances are measured, from the leaves up, up to some level.
-
-    >>> plan_levels(16).shares
-    {4: 1.0}
-    >>> {depth: round(share, 2) for depth, share in plan_levels(1000).shares.items()}
-    {4: 0.38, 7: 0.29, 10: 0.34}
-    """
-    best = Plan({}, np.inf)
-    for depths in _candidates(height(leaves)):
-        plan = _shared(leaves, depths)
-        if plan.error < WORTH_IT * best.error:
-            best = plan
-    return best
-
-
-def _candidates(last: int) -> Iterator[list[int]]:
-    """Give the leaves' level alone, and then with others at equal distances above it, the root's excepted."""
-    yield [last]
-    for step in range(CLOSEST, last):
-        for first in range(last - step, 0, -step):
-            yield [*range(first, last + 1, step)]
-
-
-def _shared(leaves: int, depths: list[int]) -> Plan:
-    """Share a budget of 1 among levels: as the cube root of the demand, which has the least sum of demand / share^2.
-
-    The demand follows from the shares, so both are brought in line by turns. Noise is taken for Laplace's, of variance
-    2 / share^2.
-    """
-    shares = np.zeros(height(leaves) + 1)
-    shares[depths] = 1 / len(depths)
-    for _ in range(ROUNDS if len(depths) > 1 else 0):
-        _, demand = expected_error(leaves, shares**2 / 2)
-        shares = np.cbrt(demand)
-        shares /= shares.sum()
-    error, _ = expected_error(leaves, shares**2 / 2)
-    return Plan({depth: float(shares[depth]) for depth in depths}, error)
-
-
-def expected_error(leaves: int, precision: Floats) -> tuple[float, Floats]:
-    """Give the variance of the share below a border, times the people squared, and what measurements count for in it.
-
-    Let v_d be the variance of a part at depth d as its own subtree sees it (see `consistency.LeastSquares`): with
-    b_d parts to a part above, v_(d-1) = 1 / (p_(d-1) + 1 / (b_d v_d)). A border lies in one part of each depth. If
-    it cuts the two halves of that so that a fraction x of one and y of the other lies below, the division between the
-    halves errs into the share by v_d (x - y)^2 / 2. For a part of m leaves, all borders alike, (x - y)^2 is on
-    average (1 + 2 / m^2) / 3. The total does not matter, only shares do: nothing is added for the root. On the last
-    level only some parts have two halves; there the averages of b and of (x - y)^2 stand for all. For a power of 2
-    all of this is exact.
-
-    So the error is the sum of g_d v_d, and the demand for level d, the sum of its measurements' squared coefficients,
-    is -p^2 times the error's derivative by p_d (the coefficients being the best, that is the whole of it), which runs
-    down from the root: a_d = g_d + a_(d-1) v_(d-1)^2 / (b_d v_d^2), and the demand is a_d (p_d v_d)^2.
-    """
-    last = height(leaves)
-    children, cut = np.full(last + 1, 2.0), np.zeros(last + 1)
-    children[last] = leaves / 2.0 ** (last - 1)
-    cut[1:] = (1 + 2 / (leaves / 2.0 ** np.arange(last)) ** 2) / 6
-    cut[last] = (children[last] - 1) / 4
-    variance = np.zeros(last + 1)
-    variance[last] = 1 / precision[last]
-    for depth in range(last, 0, -1):
-        variance[depth - 1] = 1 / (precision[depth - 1] + 1 / (children[depth] * variance[depth]))
-    passed = cut.copy()
-    for depth in range(2, last + 1):
-        passed[depth] += passed[depth - 1] * (variance[depth - 1] / variance[depth]) ** 2 / children[depth]
-    return float(cut @ variance), passed * (precision * variance) ** 2
-
-
 FINENESS = 100
-"""Weights are whole numbers, rounded to this part."""
+"""Weights of margins are rounded to one part in so many."""
+ROUNDS = 12
+"""How often shares and demands are brought in line; they settle before."""
+CLOSEST = 3
+"""The fewest halvings between two levels, so that parts are divided in eight or more: closer ones never paid off."""
+WORTH_IT = 0.99
+"""A plan must have at most this part of the error of a simpler one to be preferred."""
 
 
 def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
@@ -158,3 +75,82 @@ def _cells(histograms: Tally, attribute: int | None, leaves: int, depth: int) ->
 def _label(name: str, leaves: int, depth: int) -> str:
     """Name a round so that no two attributes' rounds can be called the same."""
     return f"margin of {name}" if depth == height(leaves) else f"margin in {parts(leaves, depth)} parts of {name}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The share of the budget of each measured depth, and the expected error: a variance, for a budget of 1."""
+
+    shares: Mapping[int, float]
+    error: float
+
+
+@lru_cache(maxsize=256)
+def plan_levels(leaves: int) -> Plan:
+    """The best plan in which levels at equal distances are measured, from the leaves up to some level.
+
+    >>> plan_levels(16).shares
+    {4: 1.0}
+    >>> {depth: round(share, 2) for depth, share in plan_levels(1000).shares.items()}
+    {4: 0.38, 7: 0.29, 10: 0.34}
+    """
+    best = Plan({}, np.inf)
+    for depths in _candidates(height(leaves)):
+        plan = _shared(leaves, depths)
+        if plan.error < WORTH_IT * best.error:
+            best = plan
+    return best
+
+
+def _candidates(last: int) -> Iterator[list[int]]:
+    """List sets of depths: the leaves' level alone, then with others at equal distances above it, but not the root."""
+    yield [last]
+    for step in range(CLOSEST, last):
+        for first in range(last - step, 0, -step):
+            yield [*range(first, last + 1, step)]
+
+
+def _shared(leaves: int, depths: list[int]) -> Plan:
+    """Share a budget of 1 among levels: as the cube root of the demand, which has the least sum of demand / share^2.
+
+    The demand follows from the shares, so both are brought in line by turns. Noise is taken for Laplace's, of variance
+    2 / share^2.
+    """
+    shares = np.zeros(height(leaves) + 1)
+    shares[depths] = 1 / len(depths)
+    for _ in range(ROUNDS if len(depths) > 1 else 0):
+        _, demand = expected_error(leaves, shares**2 / 2)
+        shares = np.cbrt(demand)
+        shares /= shares.sum()
+    error, _ = expected_error(leaves, shares**2 / 2)
+    return Plan({depth: float(shares[depth]) for depth in depths}, error)
+
+
+def expected_error(leaves: int, precision: Floats) -> tuple[float, Floats]:
+    """The variance of the share below a border, times the people squared, and the demand for each level.
+
+    Let v_d be the variance of a part at depth d as its own subtree sees it (see `consistency.LeastSquares`): with
+    b_d parts to a part above, v_(d-1) = 1 / (p_(d-1) + 1 / (b_d v_d)). A border lies in one part of each depth. If
+    it cuts the two halves of that so that a fraction x of one and y of the other lies below, the division between the
+    halves errs into the share by v_d (x - y)^2 / 2. For a part of m leaves, all borders alike, (x - y)^2 is on
+    average (1 + 2 / m^2) / 3. The total does not matter, only shares do: nothing is added for the root. On the last
+    level only some parts have two halves; there the averages of b and of (x - y)^2 stand for all. For a power of 2
+    all of this is exact.
+
+    So the error is the sum of g_d v_d, and the demand for level d, the sum of its measurements' squared coefficients,
+    is -p^2 times the error's derivative by p_d (the coefficients being the best, that is the whole of it), which runs
+    down from the root: a_d = g_d + a_(d-1) v_(d-1)^2 / (b_d v_d^2), and the demand is a_d (p_d v_d)^2.
+    """
+    last = height(leaves)
+    children, cut = np.full(last + 1, 2.0), np.zeros(last + 1)
+    children[last] = leaves / 2.0 ** (last - 1)
+    cut[1:] = (1 + 2 / (leaves / 2.0 ** np.arange(last)) ** 2) / 6
+    cut[last] = (children[last] - 1) / 4
+    variance = np.zeros(last + 1)
+    variance[last] = 1 / precision[last]
+    for depth in range(last, 0, -1):
+        variance[depth - 1] = 1 / (precision[depth - 1] + 1 / (children[depth] * variance[depth]))
+    passed = cut.copy()
+    for depth in range(2, last + 1):
+        passed[depth] += passed[depth - 1] * (variance[depth - 1] / variance[depth]) ** 2 / children[depth]
+    return float(cut @ variance), passed * (precision * variance) ** 2

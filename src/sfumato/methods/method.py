@@ -1,8 +1,8 @@
 """What a method is: a frozen value that plans its spending from public facts and drafts a release through a meter.
 
-It drafts and does not seal: the account joins the draft with the ledger, so a method cannot write its own certificate.
-A method's parameters are fields that declare how they are read, so that a value that came as text from the command
-line and one that came from Python are the same, and what makes no sense for any table is refused at birth.
+A method drafts and does not seal: the account joins the draft with the ledger, so a method cannot write its own
+certificate. Its parameters are fields that declare how they are read, so that a value that came as text from the
+command line and one that came from Python are the same, and what makes no sense for any table is refused at birth.
 """
 
 from __future__ import annotations
@@ -22,12 +22,85 @@ from sfumato.privacy.meter import Meter
 from sfumato.schema.schema import Schema
 
 Read = Callable[[str, Any], Any]
-"""From the name of a parameter and what was given for it to its value, or a refusal."""
+"""How a parameter is read: from its name and what was given for it to its value, or a refusal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """A frozen value whose fields are parameters: each is read as it declares, when the value is made."""
+
+    name: ClassVar[str]
+    """what users call the method"""
+    summary: ClassVar[str]
+    """what it does, in one clause, for tables of methods"""
+    order: ClassVar[int]
+    """where it stands in lists: methods that others build on come first"""
+    additions: ClassVar[str] = ""
+    """what we add to the method as published"""
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]]
+    """parameters that are worth testing, the cheapest first: every contract is tested with each of them"""
+    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    """the same for the method as published: arguments of `as_published`"""
+
+    def __post_init__(self) -> None:
+        """Read every parameter; `check` then looks at them together."""
+        for one in fields(self):
+            object.__setattr__(self, one.name, one.metadata["read"](one.name, getattr(self, one.name)))
+        self.check()
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense together."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters as plain values, for the manifest."""
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Make the method with each set of parameters that is worth testing, those as published last."""
+        published = getattr(cls, "as_published", cls)
+        return (*(cls(**one) for one in cls.EXAMPLES), *(published(**one) for one in cls.PUBLISHED))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Fraction) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(Parameters, ABC):
+    """A way to publish with an epsilon. After data is opened nothing fails because of a parameter."""
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """The name of the model that reads the drafts of this method."""
+
+    @abstractmethod
+    def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
+        """Say what every round will cost, from public facts alone, or refuse."""
+
+    @abstractmethod
+    def expected_cells(self, schema: Schema) -> int:
+        """Estimate generously, from public facts, how many cells a release will have, to set disk space aside."""
+
+    @abstractmethod
+    def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
+        """Ask the meter and draft a release."""
+
+
+def registered(found: Iterable[Any], kind: Any) -> dict[str, Any]:
+    """List the methods of a kind among the names of a module, by what users call them, in their order."""
+    methods: list[Any] = [one for one in found if isinstance(one, type) and issubclass(one, kind) and one is not kind]
+    return {one.name: one for one in sorted(methods, key=lambda one: one.order)}
 
 
 def parameter(default: Any, says: str, *, read: Read, file: bool = False) -> Any:
-    """Declare a parameter: its default, what it says to those who set it, how it is read, and whether it is a text so
-    long that the command line takes the file that holds it.
+    """Declare a parameter: its default, what it says to those who set it, and how it is read.
+
+    `file` tells that it is so long a text that the command line takes the file that holds it.
     """
     return field(default=default, metadata={"says": says, "read": read, "file": file})
 
@@ -38,7 +111,7 @@ def required(says: str, *, read: Read) -> Any:
 
 
 def number(remedy: str, least: int = 1, most: int = 10**9) -> Read:
-    """Read a whole number between bounds."""
+    """A reader of whole numbers between bounds."""
 
     def read(name: str, value: Any) -> int:
         text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,40}", value)
@@ -51,7 +124,7 @@ def number(remedy: str, least: int = 1, most: int = 10**9) -> Read:
 
 
 def share(least: Fraction = Fraction(0), most: Fraction = Fraction(9, 10)) -> Read:
-    """Read a share, of a budget for example, with at most three decimals."""
+    """A reader of shares, of a budget for example, with at most three decimals."""
 
     def read(name: str, value: Any) -> Fraction:
         found = read_fraction(value)
@@ -76,7 +149,7 @@ def truth(name: str, value: Any) -> bool:
 
 
 def one_of(choices: Collection[str]) -> Read:
-    """Read one of some words."""
+    """A reader of words, each of which must be one of some choices."""
 
     def read(name: str, value: Any) -> Any:
         if value not in choices:
@@ -102,81 +175,5 @@ def words(_: str, value: Any) -> Any:
 
 
 def optional(read: Read) -> Read:
-    """Read what may be left out."""
+    """A reader of what may be left out: None stays None."""
     return lambda name, value: None if value is None else read(name, value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameters:
-    """A frozen value whose fields are parameters: each is read as it declares, when the value is made."""
-
-    name: ClassVar[str]
-    """what users call the method"""
-    summary: ClassVar[str]
-    """what it does, in one clause, for tables of methods"""
-    order: ClassVar[int]
-    """where it stands in lists: methods that others build on come first"""
-    takes_epsilon: ClassVar[bool]
-    """whether it is published at a price"""
-    additions: ClassVar[str] = ""
-    """what we add to the method as published"""
-    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]]
-    """parameters that are worth testing, the cheapest first: contracts are held by each of them"""
-    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ()
-    """the same for the method as its paper has it"""
-
-    def __post_init__(self) -> None:
-        """Read every parameter; `check` then looks at them together."""
-        for one in fields(self):
-            object.__setattr__(self, one.name, one.metadata["read"](one.name, getattr(self, one.name)))
-        self.check()
-
-    def check(self) -> None:
-        """Refuse parameters that make no sense together."""
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """The parameters as plain values, for the manifest."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
-
-    @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        """Make the method with each set of parameters that is worth testing."""
-        published = getattr(cls, "as_published", cls)
-        return (*(cls(**one) for one in cls.EXAMPLES), *(published(**one) for one in cls.PUBLISHED))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, tuple):
-        return list(value)
-    return str(value) if isinstance(value, Fraction) else value
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method(Parameters, ABC):
-    """A way to publish with an epsilon. After data is opened nothing fails because of a parameter."""
-
-    takes_epsilon: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def model(self) -> str:
-        """The name of the model that reads the drafts of this method."""
-
-    @abstractmethod
-    def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
-        """Say what every round will cost, from public facts alone, or refuse."""
-
-    @abstractmethod
-    def expected_cells(self, schema: Schema) -> int:
-        """Estimate generously, from public facts, how many cells a release will have, to set disk space aside."""
-
-    @abstractmethod
-    def publish(self, meter: Meter, schema: Schema, schedule: Schedule) -> Draft:
-        """Ask the meter and draft a release."""
-
-
-def registered(found: Iterable[Any], kind: Any) -> dict[str, Any]:
-    """List the methods of a kind among the names of a module, by what users call them, in their order."""
-    methods: list[Any] = [one for one in found if isinstance(one, type) and issubclass(one, kind) and one is not kind]
-    return {one.name: one for one in sorted(methods, key=lambda one: one.order)}

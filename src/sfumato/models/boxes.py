@@ -31,6 +31,7 @@ class BoxModel(RegionModel):
     """Exact counts of a sample in groups that may overlap."""
 
     cause: ClassVar[Cause] = "sampling"
+    exact: ClassVar[bool] = True
 
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse groups without people."""

@@ -140,11 +140,16 @@ class CoclusterModel(GridModel):
 
     def _is_histogram(self, one: Measurement) -> bool:
         finest, classes = Grid.finest(self.schema.shape), len(self.schema.classes)
-        return one.question.regions == finest and one.question.classes == classes
+        alike = len(one.noisy.rates) == 1
+        return alike and one.question.regions == finest and one.question.classes == classes
 
     def uses(self, one: Measurement) -> bool:
         """Use the histogram, too."""
         return self._is_histogram(one) or super().uses(one)
+
+    def is_margin(self, one: Measurement) -> bool:
+        """Leave out the histogram, which of a single attribute would be one."""
+        return one is not self.draft.measurements[0] and super().is_margin(one)
 
     @cached_property
     def measured(self) -> Floats:

@@ -237,8 +237,9 @@ class GridModel(RegionModel):
 
     def part_shares(self, attribute: int) -> Floats:
         """Estimate the shares of people that the parts of an attribute have."""
-        counts = np.moveaxis(self.values.sum(axis=1).reshape(self.grid.parts), attribute, 0)
-        people = np.maximum(counts.reshape(self.grid.parts[attribute], -1).sum(axis=1), 0.0)
+        inner = math.prod(self.grid.parts[attribute + 1 :])
+        counts = self.values.sum(axis=1).reshape(-1, self.grid.parts[attribute], inner)
+        people = np.maximum(counts.sum(axis=(0, 2)), 0.0)
         return np.asarray(people / people.sum() if people.sum() > 0 else np.full(len(people), 1 / len(people)))
 
 
@@ -274,9 +275,10 @@ def cells_of_grid(grid: Grid, counts: NDArray[np.number], spreads: Mapping[int, 
     >>> cells_of_grid(grid, np.array([[6.0], [2.0]]), {0: Spread.of(3)}).tolist()
     [[3.0], [2.0], [3.0]]
     """
-    others = tuple(attribute for attribute in range(len(grid.parts)) if attribute not in spreads)
-    table = counts.reshape(*grid.parts, counts.shape[1]).sum(axis=others).astype(np.float64)
-    asked = sorted(spreads)
+    asked, axes = sorted(spreads), sorted({*grid.split_attributes, *spreads})
+    others = tuple(axis for axis, attribute in enumerate(axes) if attribute not in spreads)
+    parts_of_axes = (grid.parts[attribute] for attribute in axes)
+    table = counts.reshape(*parts_of_axes, counts.shape[1]).sum(axis=others).astype(np.float64)
     cells = over_leaves(grid, table, asked)
     for axis, attribute in enumerate(asked):
         parts, mass = grid.part_of(attribute), spreads[attribute].mass

@@ -91,6 +91,11 @@ def depth_of(question: Question) -> int | None:
     return depth if np.array_equal(borders(leaves, depth), cut) else None
 
 
+def is_level(one: Measurement) -> bool:
+    """Tell whether something measured is a level of a margin, all of it with the same noise."""
+    return depth_of(one.question) is not None and len(one.noisy.rates) == 1
+
+
 def margins_of(measurements: Iterable[Measurement]) -> dict[int, Margin]:
     """Put the levels of each attribute's margin together."""
     found: dict[int, list[MarginLevel]] = {}

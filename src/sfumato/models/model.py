@@ -36,6 +36,10 @@ UNMEASURED = (
     "a release of regions must have counts of all of its regions, and has not",
     "Get the release again from its publisher.",
 )
+MISREAD = (
+    "a release's counts must have noise, or none, as its model reads them",
+    "Get the release again from its publisher.",
+)
 
 
 def percent(share: float) -> str:
@@ -230,6 +234,8 @@ class Model(ABC):
 
     cause: ClassVar[Cause] = "noise"
     """what answers err by"""
+    exact: ClassVar[bool] = False
+    """whether it reads counts without noise, and only such"""
 
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Read what was measured; refuse what does not fit the structure, rather than leave it out."""
@@ -237,6 +243,8 @@ class Model(ABC):
         reader = self.reader()
         for one in draft.measurements:
             reader.refuse(one.question)
+            if one.question.places and one.noisy.is_exact != self.exact:
+                raise ReleaseError(*MISREAD)
 
     @classmethod
     def reader(cls) -> Reader:

@@ -23,7 +23,7 @@ from sfumato.errors import BLAME, ReleaseError
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.models.fitting import GAMMA, Fitted, Margins, Size
 from sfumato.models.intervals import ROUNDING, SIGMA
-from sfumato.models.margins import Margin, Spread, depth_of, margins_of, people_of, sums_within
+from sfumato.models.margins import Margin, Spread, is_level, margins_of, people_of, sums_within
 from sfumato.models.model import Z95, Answers, Groups, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.schema.schema import Predictor, Schema
@@ -225,6 +225,12 @@ class RegionModel(Model):
         unused = [one.label for one in draft.measurements if not self.uses(one)]
         if unused:
             raise ReleaseError(f"what was measured ({unused[0][:60]}) must be used, and no region knows of it", BLAME)
+        try:
+            self.margins: dict[int, Margin] = margins_of(filter(self.is_margin, draft.measurements))
+            """what was measured of single attributes"""
+        except ValueError:
+            problem = "margins must become finer from level to level, and end with the leaves"
+            raise ReleaseError(problem, BLAME) from None
 
     @staticmethod
     def reads(question: Question) -> bool:
@@ -234,7 +240,7 @@ class RegionModel(Model):
     def uses(self, one: Measurement) -> bool:
         """Use the regions' own counts, margins, and the size of the table."""
         size = one.question.is_marginal() and not one.question.attributes
-        return size or depth_of(one.question) is not None or any(one is own for own in self.own)
+        return size or is_level(one) or self.is_own(one)
 
     @cached_property
     def own(self) -> tuple[Measurement, ...]:
@@ -248,10 +254,16 @@ class RegionModel(Model):
         )
 
     @cached_property
-    def margins(self) -> dict[int, Margin]:
-        """What was measured of single attributes."""
-        others = [one for one in self.draft.measurements if all(one is not own for own in self.own)]
-        return margins_of([one for one in others if depth_of(one.question) is not None])
+    def _own(self) -> frozenset[int]:
+        return frozenset(map(id, self.own))
+
+    def is_own(self, one: Measurement) -> bool:
+        """Tell whether it was measured of the structure's own regions or nodes."""
+        return id(one) in self._own
+
+    def is_margin(self, one: Measurement) -> bool:
+        """Tell whether it is a level of an attribute's margin."""
+        return is_level(one) and not self.is_own(one)
 
     @property
     def structure(self) -> Regions:

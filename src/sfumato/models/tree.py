@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -309,6 +309,15 @@ class PaperTreeModel(TreeModel):
 class ExactTreeModel(TreeModel):
     """Ends of a tree that were counted exactly: their counts are the truth, and nothing errs."""
 
+    exact: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Refuse more than the ends, or them in another order: nothing can be added to exact counts."""
+        super().__init__(schema, draft)
+        nodes = draft.final.question.nodes
+        if len(draft.measurements) != 1 or nodes is None or not np.array_equal(nodes, self.tree.ends):
+            raise ReleaseError(*UNMEASURED)
+
     @cached_property
     def nodes(self) -> Consistent:
         """The ends summed up to the root."""
@@ -464,9 +473,8 @@ def fewest_nodes(tree: Tree, regions: Booleans) -> Integers:
     """
     missing = np.zeros(len(tree), np.int64)
     missing[tree.ends] = ~regions
-    for depth in range(int(tree.depths.max()), 0, -1):
-        nodes = np.flatnonzero(tree.depths == depth)
-        np.add.at(missing, tree.parents[nodes], missing[nodes])
+    for level in reversed(levels_of(tree.parents.astype(np.int64))):
+        missing[level.heads] = np.add.reduceat(missing[level.nodes], level.starts)
     whole = missing == 0
     return np.flatnonzero(whole & ~np.where(np.arange(len(tree)) == ROOT, False, whole[tree.parents]))
 

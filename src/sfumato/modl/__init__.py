@@ -1,7 +1,7 @@
-"""MODL data grids: the most probable way to put the values of several variables into groups and intervals at once.
+"""MODL data grids: put the values of several variables into groups and intervals at once, as is most probable.
 
 Co-clustering after M. Boullé, "Data grid models for preparation and modeling in supervised and unsupervised learning"
-(2010). It is mathematics on a histogram, which must be public already: nothing here is private or adds noise.
+(2010). It works on a histogram, which must be public already: nothing here is private or adds noise.
 """
 
 from __future__ import annotations

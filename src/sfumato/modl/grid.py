@@ -1,11 +1,8 @@
-"""What co-clustering gives: a grid of groups and intervals, and the coarser grids that it merges into.
+"""What co-clustering takes and gives: a histogram (`Table`), and a grid of groups and intervals (`DataGrid`).
 
-It stands apart because it is what callers keep; it knows values by their codes and nothing of how it was found.
-
-The histogram that is co-clustered: weights of the combinations of values that were seen.
-
-It stands apart because here any form of histogram (dense or coordinates, whole or real weights) becomes one array,
-which every partition of the values sums up.
+A `Table` is made from any form of histogram, dense or by coordinates, of whole or real weights. It has the weights of
+the combinations of values that were seen, and sums them for any partition of the values. A `DataGrid` knows values by
+their codes, seen or not, and the coarser grids that it merges into.
 """
 
 from __future__ import annotations
@@ -16,25 +13,40 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.modl.criterion import Counts, Criterion, Kind, LogFactorials, Variant
+
+MOST_CELLS = 1 << 25
+"""No table has more combinations of seen values."""
+COARSER = "Use fewer variables, or bin their values more coarsely."
+"""The remedy for a table that is too large."""
+
+Labels = tuple[Integers, ...]
+"""For each variable, the part of each value: 0, 1, ... with none left out, and increasing if it is numeric."""
+Seen = tuple[Floats, tuple[int, ...], tuple[Integers, ...]]
+"""Weights of the combinations of seen values, how many values there are in all, and which of them were seen."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A merge on the way to the null model: two parts of a variable, and what the grid is worth after it."""
+    """A merge on the way to the null model: two parts of a variable, and the grid after it."""
 
     variable: int
     first: tuple[int, ...]
+    """the values of the one part"""
     second: tuple[int, ...]
+    """the values of the other part"""
     shape: tuple[int, ...]
-    """The numbers of parts after the merge."""
+    """the numbers of parts after the merge"""
     cost: float
+    """of the grid after the merge"""
     information: float
-    labels: tuple[NDArray[np.int64], ...]
+    """that the grid after the merge keeps"""
+    labels: Labels
+    """of the grid after the merge"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +56,19 @@ class DataGrid:
     Costs are in nats; differences of costs are differences of log-probability.
     """
 
-    labels: tuple[NDArray[np.int64], ...]
-    """For each variable, the part of each value, seen or not. Unseen values of a numeric variable are in the part of
-    the nearest seen one; those of a categorical one in the part that has the most values."""
+    labels: Labels
+    """the part of each value, seen or not
+
+    Unseen values of a numeric variable are in the part of the nearest seen one; those of a categorical one in the part
+    that has the most values.
+    """
     cost: float
     null_cost: float
+    """what the null model costs, in which each variable has one part"""
     information: float
-    """The share of the best grid's gain over the null model that this one keeps: 1 for the best, 0 for the null one."""
+    """the share of the best grid's gain over the null model that this one keeps: 1 for the best, 0 for the null one"""
     steps: tuple[Step, ...]
-    """The cheapest merges one after the other, down to the null model."""
+    """the cheapest merges, one after the other, down to the null model"""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,20 +82,21 @@ class DataGrid:
 
     @property
     def level(self) -> float:
-        """How much cheaper than the null model it is, from 0 to 1; only grids of the same data can be compared."""
+        """How much cheaper than the null model it is, from 0 to 1; it compares only grids of the same data."""
         return max(0.0, 1 - self.cost / self.null_cost) if self.null_cost > 0 else 0.0
 
     @property
     def parts(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """For each variable its parts, each the codes of its values."""
+        """The parts of each variable, each as the codes of its values."""
         return tuple(
             tuple(tuple(np.flatnonzero(part == number).tolist()) for number in range(parts))
             for part, parts in zip(self.labels, self.shape, strict=True)
         )
 
     def cut(self, *, cells: int | None = None, parts: int | None = None, information: float | None = None) -> DataGrid:
-        """Give a coarser grid: the first on the way with at most so many cells, or so many parts in all, or the last
-        before one that keeps less than a share of the information.
+        """The first coarser grid, by `steps`, with at most this many cells, or parts in all.
+
+        With `information`, the last that is followed by one that keeps less than this share.
         """
         if (cells, parts, information).count(None) != 2:
             raise MethodError("a cut must be given one of cells, parts and information", "Leave out the others.")
@@ -96,33 +113,23 @@ class DataGrid:
         return self.after(fits.index(True))
 
     def after(self, merges: int) -> DataGrid:
-        """Give the grid after so many merges on the way to the null model."""
+        """The grid after the first of its `steps`, this many."""
         if merges == 0:
             return self
         step = self.steps[merges - 1]
         return DataGrid(step.labels, step.cost, self.null_cost, step.information, self.steps[merges:])
 
 
-Labels = tuple[NDArray[np.int64], ...]
-"""For each variable, the part of each value: 0, 1, ... with none left out, and increasing if it is numeric."""
-
-Seen = tuple[Floats, tuple[int, ...], tuple[NDArray[np.int64], ...]]
-"""Weights of the combinations of seen values, how many values there are in all, and which of them were seen."""
-
-MOST_CELLS = 1 << 25
-COARSER = "Use fewer variables, or bin their values more coarsely."
-
-
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """A histogram by its cells that are not empty: `codes[r, j]` is the value of variable j in row r, of `weights[r]`.
-
-    `shape` tells how many values each variable has. Rows with the same codes add up.
-    """
+    """A histogram by its cells that are not empty, a row for each. Rows with the same codes add up."""
 
     codes: ArrayLike
+    """rows x variables: the values"""
     weights: ArrayLike
+    """of each row"""
     shape: tuple[int, ...]
+    """how many values each variable has"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +141,15 @@ class Table:
     """
 
     counts: Counts
-    """One axis per variable; a value that was never seen has no place in it."""
+    """one axis per variable; a value that was never seen has no place in it"""
     unit: float
+    """what a count of 1 weighs"""
     kinds: tuple[Kind, ...]
     variant: Variant
-    seen: tuple[NDArray[np.int64], ...]
-    """The codes of the values that were seen, per variable."""
+    seen: tuple[Integers, ...]
+    """the codes of the values that were seen, for each variable"""
     shape: tuple[int, ...]
-    """How many values there are, seen or not."""
+    """how many values each variable has, seen or not"""
 
     @classmethod
     def of(
@@ -180,7 +188,7 @@ class Table:
 
     @cached_property
     def filled(self) -> int:
-        """How many cells are not empty."""
+        """The number of combinations that are not empty."""
         return int(np.count_nonzero(self.counts))
 
     @property
@@ -194,7 +202,7 @@ class Table:
         return tuple(np.arange(values) for values in self.counts.shape)
 
     def margin(self, axis: int) -> Counts:
-        """Give the counts of one variable's values."""
+        """The counts of one variable's values."""
         return np.asarray(self.counts.sum(axis=tuple(other for other in range(self.counts.ndim) if other != axis)))
 
     def grid(self, labels: Labels) -> Counts:
@@ -206,12 +214,12 @@ class Table:
         return counts
 
     def profiles(self, labels: Labels, axis: int) -> Counts:
-        """Give a row for each value of one variable: its counts in the cells of the other variables' parts."""
+        """A row for each value of one variable: its counts in the cells of the other variables' parts."""
         fine = (*labels[:axis], np.arange(self.counts.shape[axis]), *labels[axis + 1 :])
         return np.ascontiguousarray(np.moveaxis(self.grid(fine), axis, 0).reshape(self.counts.shape[axis], -1))
 
     def cost(self, labels: Labels) -> float:
-        """Give the cost of the grid of these parts."""
+        """The cost of the grid of these parts."""
         counts = self.grid(labels)
         cost = self.constant + self.criterion.shape_cost(counts.shape) - float(self.log_factorials(counts).sum())
         for axis, part in enumerate(labels):
@@ -222,11 +230,11 @@ class Table:
 
 
 def parts_of(labels: Labels) -> tuple[int, ...]:
-    """Count the parts of each variable."""
+    """The number of parts of each variable."""
     return tuple(int(part.max()) + 1 for part in labels)
 
 
-def sum_parts(counts: Counts, axis: int, labels: NDArray[np.int64]) -> Counts:
+def sum_parts(counts: Counts, axis: int, labels: Integers) -> Counts:
     """Sum the slices along an axis by the part they belong to.
 
     >>> sum_parts(np.array([[1, 2, 4]]), 1, np.array([0, 1, 0])).tolist()
@@ -271,7 +279,7 @@ def _weights(given: ArrayLike) -> Floats:
     return weights
 
 
-def _check_size(seen: Sequence[NDArray[np.int64]]) -> None:
+def _check_size(seen: Sequence[Integers]) -> None:
     cells = math.prod(len(values) for values in seen)
     if cells > MOST_CELLS:
         raise MethodError(f"the number of cells ({cells:,}) must be at most {MOST_CELLS:,}", COARSER)
@@ -288,7 +296,7 @@ def _check_kinds(kinds: Sequence[Kind], shape: tuple[int, ...]) -> None:
 
 
 def _in_units(weights: Floats, dispersion: float) -> tuple[Counts, float]:
-    """Divide by the dispersion, in units where that keeps integers."""
+    """Weights divided by the dispersion, and their unit; whole ones stay integers, in units of 1 / dispersion."""
     if weights.sum() < 2**53 and (weights == np.rint(weights)).all():
         return weights.astype(np.int64), 1 / dispersion
     return weights / dispersion, 1.0

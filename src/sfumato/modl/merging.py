@@ -1,23 +1,14 @@
-"""What cells lose when they become one: ln x! + ln y! - ln (x + y)!, summed over the cells of pairs of rows.
+"""Merge parts of a grid greedily, down to the null model, which is a single cell.
 
-They stand apart because all comparisons of parts come down to them, and nearly all time is spent here.
+The *collisions* of two parts are what their cells lose when they become one: ln x! + ln y! - ln (x + y)!, summed over
+the cells of the two rows. The *price* of a pair is part(p + q) - part(p) - part(q) plus its collisions: what merging it
+changes in the cost, apart from the numbers of parts. Categorical variables have a price for any two groups, numeric
+ones for two intervals side by side; in all else they are merged alike.
 
-The prices of merging two parts of one variable: of any two groups, or of two intervals side by side.
-
-They stand apart because this is all in which categorical and numeric variables differ while a grid is merged. The price
-of a pair is part(p + q) - part(p) - part(q) plus their collisions: what merging them changes in the cost, apart
-from the numbers of parts.
-
-Greedy merges, all the way from a grid to a single cell.
-
-They stand apart because they keep the price of every possible merge up to date, which makes the whole way cost little
-more than its first step. Merging two parts of a variable changes the cost by the pair's own price, plus the change of
-the shape cost, which is the same for all its pairs. A merge of parts a and b changes the prices of another variable's
-pairs only in columns where both a and b hold something: by the collisions in the slice a + b, less those in a and b.
-
-From the best grid down to the null model, on the values that callers know.
-
-It stands apart because it translates: the search numbers the values that were seen, callers number all of them.
+`Merging` keeps the price of every possible merge up to date, so that all merges together cost little more than the
+first. Merging two parts of a variable changes the cost by the pair's own price, plus the change of the shape cost,
+which is the same for all its pairs. A merge of parts a and b changes the prices of another variable's pairs only in
+columns where both a and b hold something: by the collisions in the slice a + b, less those in a and b.
 """
 
 from __future__ import annotations
@@ -31,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
-from sfumato.modl.criterion import Counts, LogFactorials, Sizes
+from sfumato.arrays import Floats, Integers
+from sfumato.modl.criterion import Counts, LogFactorials
 from sfumato.modl.grid import DataGrid, Labels, Step, Table, parts_of
 
 AT_ONCE = 1 << 16
@@ -42,7 +33,7 @@ SPARSE = 0.2
 
 
 def of_all(rows: Counts, log_factorials: LogFactorials) -> Floats:
-    """Give the collisions of every pair of rows, as a symmetric matrix."""
+    """The collisions of every pair of rows, as a symmetric matrix."""
     parts, cells = rows.shape
     if parts * parts * cells <= AT_ONCE:
         return _of_block(rows, rows, log_factorials)
@@ -63,7 +54,7 @@ def of_all(rows: Counts, log_factorials: LogFactorials) -> Floats:
 
 
 def of_one(row: Counts, rows: Counts, log_factorials: LogFactorials) -> Floats:
-    """Give the collisions of one row with each of others."""
+    """The collisions of one row with each of others."""
     filled = np.flatnonzero(row)
     if len(filled) < SPARSE * len(row):
         row, rows = row[filled], rows[:, filled]
@@ -73,7 +64,7 @@ def of_one(row: Counts, rows: Counts, log_factorials: LogFactorials) -> Floats:
 
 
 def of_neighbours(rows: Counts, log_factorials: LogFactorials) -> Floats:
-    """Give the collisions of each row with the next."""
+    """The collisions of each row with the next."""
     own = log_factorials(rows).sum(axis=1)
     joint: Floats = log_factorials(rows[:-1] + rows[1:]).sum(axis=1)
     return np.asarray(own[:-1] + own[1:] - joint)
@@ -85,7 +76,7 @@ def _of_block(rows: Counts, others: Counts, log_factorials: LogFactorials) -> Fl
     return np.asarray(own[:, None] + theirs[None, :] - joint)
 
 
-PartCosts = Callable[[Floats, Sizes], Floats]
+PartCosts = Callable[[Floats, Integers], Floats]
 
 
 class Pairs(ABC):
@@ -97,24 +88,24 @@ class Pairs(ABC):
         self._prices: Floats = np.empty(0)
 
     @abstractmethod
-    def price(self, rows: Counts, weights: Floats, sizes: Sizes) -> None:
+    def price(self, rows: Counts, weights: Floats, sizes: Integers) -> None:
         """Price all pairs, from each part's row of cells, weight and number of values."""
 
     @abstractmethod
     def collisions(self, rows: Counts) -> Floats:
-        """Give the collisions of the pairs."""
+        """The collisions of the pairs."""
 
     @abstractmethod
     def cheapest(self) -> tuple[float, int, int]:
-        """Give the lowest price, and its pair."""
+        """The lowest price, and its pair."""
 
     @abstractmethod
     def drop(self, array: NDArray[Any], place: int) -> NDArray[Any]:
-        """Leave out a part's slice of an array, in place; the result is a view."""
+        """Remove a part's slice from an array, in place; the result is a view."""
 
     @abstractmethod
-    def merged(self, rows: Counts, weights: Floats, sizes: Sizes, first: int, second: int) -> None:
-        """Adapt the prices after `second` went into `first` and its slices were dropped."""
+    def merged(self, rows: Counts, weights: Floats, sizes: Integers, first: int, second: int) -> None:
+        """Update the prices after `second` went into `first` and its slices were dropped."""
 
     def add(self, difference: Floats) -> None:
         """Change all prices, because parts of another variable merged."""
@@ -122,9 +113,9 @@ class Pairs(ABC):
 
 
 class Groups(Pairs):
-    """All pairs are neighbours; the last group takes the place of one that is left out."""
+    """Any two groups may merge; the last group takes the place of one that is removed."""
 
-    def price(self, rows: Counts, weights: Floats, sizes: Sizes) -> None:
+    def price(self, rows: Counts, weights: Floats, sizes: Integers) -> None:
         """Price all pairs, as a symmetric matrix."""
         own = self._costs(weights, sizes)
         joint = self._costs(weights[:, None] + weights, sizes[:, None] + sizes)
@@ -132,20 +123,20 @@ class Groups(Pairs):
         np.fill_diagonal(self._prices, np.inf)
 
     def collisions(self, rows: Counts) -> Floats:
-        """Give the collisions of any two rows."""
+        """The collisions of any two rows."""
         return of_all(rows, self._log_factorials)
 
     def cheapest(self) -> tuple[float, int, int]:
-        """Give the lowest price, and its pair in increasing order."""
+        """The lowest price, and its pair in increasing order."""
         first, second = sorted(divmod(int(self._prices.argmin()), len(self._prices)))
         return float(self._prices[first, second]), first, second
 
     def drop(self, array: NDArray[Any], place: int) -> NDArray[Any]:
-        """Let the last slice take the place."""
+        """Put the last slice in the place."""
         array[place] = array[-1]
         return array[:-1]
 
-    def merged(self, rows: Counts, weights: Floats, sizes: Sizes, first: int, second: int) -> None:
+    def merged(self, rows: Counts, weights: Floats, sizes: Integers, first: int, second: int) -> None:
         """Price the merged group with every other."""
         prices = self._prices = self.drop(self.drop(self._prices, second).T, second)
         own = self._costs(weights, sizes)
@@ -156,20 +147,20 @@ class Groups(Pairs):
 
 
 class Intervals(Pairs):
-    """An interval merges with the next; the later ones move up when one is left out."""
+    """An interval may merge with the next; the later ones move up when one is removed."""
 
-    def price(self, rows: Counts, weights: Floats, sizes: Sizes) -> None:
+    def price(self, rows: Counts, weights: Floats, sizes: Integers) -> None:
         """Price each interval with the next."""
         own = self._costs(weights, sizes)
         joint = self._costs(weights[:-1] + weights[1:], sizes[:-1] + sizes[1:])
         self._prices = joint - own[:-1] - own[1:] + self.collisions(rows)
 
     def collisions(self, rows: Counts) -> Floats:
-        """Give the collisions of each row with the next."""
+        """The collisions of each row with the next."""
         return of_neighbours(rows, self._log_factorials)
 
     def cheapest(self) -> tuple[float, int, int]:
-        """Give the lowest price, and its pair."""
+        """The lowest price, and its pair."""
         first = int(self._prices.argmin())
         return float(self._prices[first]), first, first + 1
 
@@ -178,7 +169,7 @@ class Intervals(Pairs):
         array[place:-1] = array[place + 1 :]
         return array[:-1]
 
-    def merged(self, rows: Counts, weights: Floats, sizes: Sizes, first: int, second: int) -> None:
+    def merged(self, rows: Counts, weights: Floats, sizes: Integers, first: int, second: int) -> None:
         """Price the merged interval with the one before and the one after."""
         kept = np.delete(self._prices, first)
         near = slice(max(0, first - 1), second + 1)
@@ -189,22 +180,24 @@ class Intervals(Pairs):
 
 @dataclass(frozen=True, eq=False)
 class Merge:
-    """Two parts of a variable became one."""
+    """Two parts of a variable that became one; values are told by their places among the seen ones."""
 
     variable: int
-    first: NDArray[np.int64]
-    """The values of the one part, and of the other, by their places among the seen ones."""
-    second: NDArray[np.int64]
+    first: Integers
+    """the values of the one part"""
+    second: Integers
+    """the values of the other part"""
     labels: Labels
-    """The parts after the merge, and their cost."""
+    """the parts after the merge"""
     cost: float
+    """of the grid after the merge"""
 
 
 class Merging:
-    """A grid on its way to one cell, with the prices of all merges of the variables that are free to."""
+    """A grid while it is merged, with the prices of all merges of the variables that are free to merge."""
 
     def __init__(self, table: Table, labels: Labels, free: Collection[int]) -> None:
-        """Start from a grid, at a cost of so many logarithms that all later merges are cheap."""
+        """Start from a grid. This takes many logarithms; later merges take few."""
         self.labels = list(labels)
         self._criterion = table.criterion
         self._counts: Counts = table.grid(labels).copy()
@@ -221,7 +214,7 @@ class Merging:
             self._pairs[axis].price(self._rows(axis), self._weights[axis], self._sizes[axis])
 
     def cheapest(self) -> tuple[float, int, int, int] | None:
-        """Give what the cheapest merge adds to the cost, its variable and its two parts."""
+        """What the cheapest merge adds to the cost, its variable and its two parts; None if there is no merge left."""
         shape = self._counts.shape
         now = self._criterion.shape_cost(shape)
         merges = []
@@ -233,7 +226,7 @@ class Merging:
         return min(merges, default=None)
 
     def merge(self, axis: int, first: int, second: int) -> None:
-        """Let the second part of a variable go into the first."""
+        """Merge the second part of a variable into the first."""
         front = np.moveaxis(self._counts, axis, 0)
         self._reprice_others(axis, front[first], front[second])
         drop = self._pairs[axis].drop
@@ -266,7 +259,7 @@ class Merging:
 
 
 def merges(table: Table, labels: Labels, free: Collection[int] | None = None) -> Iterator[Merge]:
-    """Merge whatever is cheapest, even at a loss, until each free variable (all, unless told) has one part."""
+    """Merge whatever is cheapest, even at a loss, until each free variable (all, unless named) has one part."""
     merging = Merging(table, labels, range(len(labels)) if free is None else free)
     cost = table.cost(labels)
     while (cheapest := merging.cheapest()) is not None:
@@ -278,7 +271,7 @@ def merges(table: Table, labels: Labels, free: Collection[int] | None = None) ->
 
 
 def best_on_the_way(table: Table, labels: Labels, free: Collection[int] | None = None) -> Labels:
-    """Merge to the end and give the grid that cost least, be it the first."""
+    """The cheapest of a grid and all those that merging it to the end goes through."""
     best, least = labels, table.cost(labels)
     for merge in merges(table, labels, free):
         if merge.cost < least:
@@ -287,9 +280,9 @@ def best_on_the_way(table: Table, labels: Labels, free: Collection[int] | None =
 
 
 def describe(table: Table, labels: Labels) -> DataGrid:
-    """Give a grid with the merges that lead from it to the null model, and the information that each of them leaves.
+    """A grid with the merges that lead from it to the null model, on all values, seen or not.
 
-    The information left is (cost - null cost) / (cost of the grid - null cost).
+    A merge leaves the information (cost - null cost) / (cost of the grid - null cost).
     """
     labels = tuple(_numbered(part) for part in labels)
     cost, null_cost = table.cost(labels), table.cost(table.null)
@@ -316,7 +309,7 @@ def describe(table: Table, labels: Labels) -> DataGrid:
     return DataGrid(everywhere, cost, null_cost, 1.0, tuple(steps))
 
 
-def _numbered(part: NDArray[np.int64]) -> NDArray[np.int64]:
+def _numbered(part: Integers) -> Integers:
     """Number parts in the order of their first values.
 
     >>> _numbered(np.array([2, 0, 2, 1])).tolist()
@@ -326,8 +319,8 @@ def _numbered(part: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.argsort(np.argsort(firsts))[inverse])
 
 
-def _hosts(part: NDArray[np.int64], seen: NDArray[np.int64], values: int, ordered: bool) -> NDArray[np.int64]:
-    """Give for each value the seen one (by its place) whose part it shares: itself, if it was seen.
+def _hosts(part: Integers, seen: Integers, values: int, ordered: bool) -> Integers:
+    """For each value, the place of the seen one whose part it shares: its own, if it was seen.
 
     >>> _hosts(np.array([0, 1]), np.array([1, 4]), 6, ordered=True).tolist()
     [0, 0, 0, 1, 1, 1]

@@ -1,18 +1,13 @@
-"""The best intervals of a numeric variable, all other variables' parts being given: exact, by dynamic programming.
+"""Search for the cheapest grid: by merges, moves and cuts, from several starts.
 
-They stand apart because for intervals, and only for them, no search is needed: for a fixed number of parts the cost is
-a sum over the intervals.
+A descent merges a grid down to the null model, keeps the best grid met, and improves one variable at a time, until
+nothing helps. The first starts from the finest grid, if that is affordable. The others start from random grids, from
+coarser grids on the best one's way to the null model, and from random refinements of the best.
 
-Moves of single values between the groups of a categorical variable, all other variables' parts being given.
-
-They stand apart because they mend what merges cannot: a value that was merged early into what became the wrong group.
-
-The search for the cheapest grid: merges, moves and cuts, from several starts.
-
-It stands apart because it only decides what is tried, and when: every step is another module's. A descent merges a grid
-down to the null model, keeps the best grid met, and improves one variable at a time, until nothing helps. The first
-starts from the finest grid, if that is affordable. The others start from random grids, from coarser grids on the
-best one's way to the null model, and from random refinements of the best.
+A variable is improved with all other variables' parts given. A numeric one needs no search: for a fixed number of parts
+the cost is a sum over the intervals, so the best cut is found exactly, by dynamic programming. Of a categorical one,
+single values are moved between groups, which mends what merges cannot: a value that was merged early into what became
+the wrong group.
 """
 
 from __future__ import annotations
@@ -20,17 +15,27 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Floats, Integers
 from sfumato.modl.grid import Labels, Table, parts_of, sum_parts
 from sfumato.modl.merging import best_on_the_way, merges
 
 INTERVAL_WORK = 200_000_000
-"""How many logarithms one search may look up."""
+"""How many logarithms it may take to cut one numeric variable."""
 MOST_BORDERS = 1000
+"""How many borders of a numeric variable are tried at most."""
 NEAR = 3
-"""How many neighbours of each present border are tried when there are too many borders to try all."""
+"""How many neighbours on each side of a present border are tried when there are too many borders to try all."""
+WORTHWHILE = 1e-7
+"""A gain below this may be rounding, and values could move in circles."""
+WORK = 3_000_000_000
+"""How many logarithms it may take to merge the finest grid."""
+ONE_VARIABLE_WORK = 100_000_000
+"""How many logarithms it may take to merge the values of one variable, the others' parts being given."""
+REAL = 8
+"""How many times longer a logarithm takes that cannot be looked up."""
+SWEEPS = 10
+"""How often the values of a variable are offered other groups at most."""
 
 
 def best_intervals(table: Table, labels: Labels, axis: int) -> Labels:
@@ -49,8 +54,8 @@ def best_intervals(table: Table, labels: Labels, axis: int) -> Labels:
     return (*labels[:axis], found[units], *labels[axis + 1 :])
 
 
-def cheapest_cut(costs: Floats, shapes: Floats) -> NDArray[np.int64]:
-    """Give the ends of the intervals that minimise the sum of their costs plus that of their number.
+def cheapest_cut(costs: Floats, shapes: Floats) -> Integers:
+    """The ends of the intervals that minimise the sum of their costs plus that of their number.
 
     `costs[l, r - 1]` is the cost of the values l ... r - 1 as one interval, `shapes[k - 1]` that of there being k. An
     interval costs the logarithm of a multinomial coefficient, which never grows when it is split (the number of ways
@@ -80,8 +85,8 @@ def cheapest_cut(costs: Floats, shapes: Floats) -> NDArray[np.int64]:
     return np.array(ends[::-1])
 
 
-def _interval_costs(table: Table, axis: int, rows: NDArray[np.int64] | Floats) -> Floats:
-    """Price every interval of rows from differences of running sums; those that end before they start are infinite."""
+def _interval_costs(table: Table, axis: int, rows: Integers | Floats) -> Floats:
+    """The cost of every interval of rows, from differences of running sums; infinite where it ends before it starts."""
     running = np.concatenate([np.zeros_like(rows[:1]), np.cumsum(rows, axis=0)])
     costs = np.full((len(rows), len(rows)), np.inf)
     for start in range(len(rows)):
@@ -92,8 +97,8 @@ def _interval_costs(table: Table, axis: int, rows: NDArray[np.int64] | Floats) -
     return costs
 
 
-def _units(part: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
-    """Put neighbouring values together that no border will be tried between."""
+def _units(part: Integers, cells: int) -> Integers:
+    """Number runs of values between which no border will be tried."""
     values = len(part)
     most = max(2, min(MOST_BORDERS, int((2 * INTERVAL_WORK / cells) ** 0.5)))
     if values <= most:
@@ -107,12 +112,8 @@ def _units(part: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
     return np.cumsum(tried)
 
 
-WORTHWHILE = 1e-7
-"""A gain below this may be rounding, and values could move in circles."""
-
-
 def move_values(table: Table, labels: Labels, axis: int, sweeps: int) -> Labels:
-    """Let the values of one variable move to where they cost least, until none does or so many sweeps were made."""
+    """Move the values of one variable to where they cost least, until none moves or this many sweeps were made."""
     if len(labels[axis]) == 1:
         return labels
     moving = Moving(table, labels, axis)
@@ -126,7 +127,7 @@ class Moving:
     """The groups of one variable while its values move."""
 
     def __init__(self, table: Table, labels: Labels, axis: int) -> None:
-        """Sum the values' profiles by group; there is room for as many groups as values."""
+        """Sum the values' profiles by group, with room for as many groups as values."""
         self._table, self._axis = table, axis
         self._shape = parts_of(labels)
         self.labels = labels[axis].copy()
@@ -147,14 +148,14 @@ class Moving:
         self._shapes: dict[int, float] = {}
 
     def sweep(self) -> bool:
-        """Offer every value in turn all groups, and one of its own; tell whether any moved."""
+        """Offer every value in turn all groups, and one of its own; return whether any moved."""
         moved = False
         for value in range(len(self.labels)):
             moved |= self._place(value)
         return moved
 
     def _place(self, value: int) -> bool:
-        """Take a value out of its group and put it where it costs least; tell whether that is elsewhere."""
+        """Take a value out of its group and put it where it costs least; return whether that is elsewhere."""
         home, groups = int(self.labels[value]), self.groups
         alone = int(self._sizes[home]) == 1
         filled = np.flatnonzero(self._profiles[value])
@@ -174,15 +175,15 @@ class Moving:
             self._close(home)
         return target != home
 
-    def _prices(self, value: int, filled: NDArray[np.int64]) -> Floats:
-        """Price joining each group: what its part and its cells then cost more."""
+    def _prices(self, value: int, filled: Integers) -> Floats:
+        """The price of joining each group: what its part and its cells then cost more."""
         table, groups = self._table, slice(self.groups)
         weights, sizes = self._group_weights[groups] + self._weights[value], self._sizes[groups] + 1
         parts = table.criterion.part_costs(self._axis, weights, sizes) - self._costs[groups]
         joined = table.log_factorials(self._sums[groups, filled] + self._profiles[value, filled])
         return np.asarray(parts - (joined - self._logs[groups, filled]).sum(axis=1))
 
-    def _shift(self, value: int, group: int, filled: NDArray[np.int64], sign: int) -> None:
+    def _shift(self, value: int, group: int, filled: Integers, sign: int) -> None:
         """Add a value to a group, or take it away."""
         self._sums[group, filled] += sign * self._profiles[value, filled]
         self._logs[group, filled] = self._table.log_factorials(self._sums[group, filled])
@@ -191,7 +192,7 @@ class Moving:
         self._costs[group] = self._table.criterion.group_cost(self._group_weights[group], int(self._sizes[group]))
 
     def _close(self, group: int) -> None:
-        """Let the last group take the place of an empty one."""
+        """Put the last group in the place of an empty one."""
         self.groups -= 1
         last = self.groups
         for array in (self._sums, self._logs, self._group_weights, self._sizes, self._costs):
@@ -200,24 +201,15 @@ class Moving:
         self.labels[self.labels == last] = group
 
     def _shape_cost(self, groups: int) -> float:
-        """Give the shape cost of so many groups."""
+        """The shape cost of this many groups."""
         if groups not in self._shapes:
             axis, shape = self._axis, self._shape
             self._shapes[groups] = float(self._table.criterion.shape_costs_along(axis, shape, [groups])[0])
         return self._shapes[groups]
 
 
-WORK = 3_000_000_000
-"""How many logarithms it may take to merge the finest grid."""
-ONE_VARIABLE_WORK = 100_000_000
-"""How many it may take to merge the values of one variable, the others' parts being given."""
-REAL = 8
-"""How many times longer a logarithm takes that cannot be looked up."""
-SWEEPS = 10
-
-
 def cheapest_grid(table: Table, restarts: int, rng: np.random.Generator) -> Labels:
-    """Give the cheapest grid that was found by one descent and so many more."""
+    """The cheapest grid that was found by one descent and this many restarts."""
     best = table.null
     least = table.cost(best)
     for attempt in range(restarts + 1):
@@ -229,7 +221,7 @@ def cheapest_grid(table: Table, restarts: int, rng: np.random.Generator) -> Labe
 
 
 def _start(table: Table, best: Labels, attempt: int, rng: np.random.Generator) -> Labels:
-    """Begin with the finest grid, or a random one; then try coarser, random and finer grids by turns."""
+    """Where a descent starts: at the finest grid, or a random one; later at coarser, random and finer ones in turn."""
     most = _most_parts(table)
     if attempt == 0:
         affordable = _work(table, table.counts.shape) <= _limit(table, WORK)
@@ -243,7 +235,7 @@ def _start(table: Table, best: Labels, attempt: int, rng: np.random.Generator) -
 
 
 def _most_parts(table: Table) -> float:
-    """Give so many parts that cells of random parts hold something, and that all variables can be rebuilt."""
+    """The most parts for which cells of random parts still hold something, and all variables can be rebuilt."""
     dimensions, values = table.counts.ndim, max(table.counts.shape)
     filled = table.filled ** (1 / dimensions)
     affordable = (2 * _limit(table, ONE_VARIABLE_WORK) / values**2) ** (1 / (dimensions - 1))
@@ -251,14 +243,14 @@ def _most_parts(table: Table) -> float:
 
 
 def _refined(table: Table, labels: Labels, added: float, rng: np.random.Generator) -> Labels:
-    """Cut the parts of every variable at about so many random places."""
+    """Cut the parts of every variable at about this many random places."""
     return tuple(
         _refine(part, round(added), kind == "numeric", rng) for part, kind in zip(labels, table.kinds, strict=True)
     )
 
 
-def _refine(part: NDArray[np.int64], added: int, ordered: bool, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Cut a variable's parts at so many random places; the values of a group come in random order first."""
+def _refine(part: Integers, added: int, ordered: bool, rng: np.random.Generator) -> Integers:
+    """Cut a variable's parts at this many random places; the values of a group are put in random order first."""
     order = np.arange(len(part)) if ordered else np.lexsort((rng.random(len(part)), part))
     cuts = np.diff(part[order], prepend=part[order[0]]) != 0
     free = np.flatnonzero(~cuts[1:]) + 1
@@ -281,7 +273,7 @@ def _descend(table: Table, start: Labels, rng: np.random.Generator) -> Labels:
 
 
 def _improve(table: Table, labels: Labels, rng: np.random.Generator) -> Labels:
-    """Rebuild each variable in turn, the others fixed, until a round over all of them gains nothing."""
+    """Rebuild each variable in turn, the others fixed, until none of them gains."""
     cost = table.cost(labels)
     gained = True
     while gained:
@@ -295,7 +287,7 @@ def _improve(table: Table, labels: Labels, rng: np.random.Generator) -> Labels:
 
 
 def _rebuild(table: Table, labels: Labels, axis: int) -> Labels:
-    """Give the best parts found for one variable: exact for intervals; from the finest and from the present groups."""
+    """The best parts found for one variable: exact for intervals; for groups, from the finest and the present ones."""
     if all(number == 1 for other, number in enumerate(parts_of(labels)) if other != axis):
         return labels
     if table.kinds[axis] == "numeric":
@@ -309,7 +301,7 @@ def _rebuild(table: Table, labels: Labels, axis: int) -> Labels:
 
 
 def _work(table: Table, parts: tuple[int, ...], axis: int | None = None) -> float:
-    """Count the logarithms that the prices of all pairs take: for groups, half as many per cell as there are groups.
+    """How many logarithms the prices of all pairs take: for groups, half as many per cell as there are groups.
 
     Looking for the lowest price before each merge adds up to a sixth of the groups' third power in pairs.
     """

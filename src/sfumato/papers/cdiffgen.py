@@ -29,20 +29,22 @@ from sfumato.pictures.canvas import Panel
 
 NAME = "cdiffgen"
 BEYOND = 7
-"""From this number of specializations on, the budget is said not to matter."""
+"""The number of specializations from which on the budget is said not to matter."""
 WITH_GAIN = {CDIFFGEN: CDIFFGEN_GAIN, CDIFFGEN_OURS: CDIFFGEN_OURS}
-"""What stands in figure 4 for a variant of figure 5; ours has a score of its own."""
+"""The variant of figure 4 that stands for one of figure 5; ours has a score of its own."""
+STATED = [statement(NAME, "5", "BA-CA", f"DiffGen Max h=10 eps={epsilon}") for epsilon in ("1", "0.5", "0.25", "0.1")]
+"""What the paper states of DiffGen with Max at h = 10, by budget."""
 
 
 def gain_keys(effort: Effort) -> list[Key]:
-    """Both methods with InfoGain, and ours, over h."""
+    """The runs of both methods with InfoGain, and of ours, over h."""
     runs, epsilons = effort.runs_of(10, 3), effort.some(EPSILONS, ("0.1", "1"))
     steps = effort.some(STEPS, (4, 10, 13))
     return [*learning_keys((DIFFGEN_GAIN, CDIFFGEN_GAIN, CDIFFGEN_OURS), epsilons, steps, runs), *raw_keys(runs)]
 
 
 def max_keys(effort: Effort) -> list[Key]:
-    """Both methods with Max, and ours; DiffGen at h = 10 at every budget, since it is stated."""
+    """The runs of both methods with Max, and of ours; DiffGen at h = 10 at every budget, since it is stated."""
     runs, epsilons = effort.runs_of(10, 3), effort.some(EPSILONS, ("0.1", "1"))
     steps = effort.some(STEPS, (4, 10, 13))
     both = learning_keys((DIFFGEN, CDIFFGEN, CDIFFGEN_OURS), epsilons, steps, runs)
@@ -50,7 +52,7 @@ def max_keys(effort: Effort) -> list[Key]:
 
 
 def panels(found: Found, *methods: str) -> list[Panel]:
-    """Draw accuracy over h, a panel for each budget; of DiffGen with Max the paper states h = 10."""
+    """Accuracy over h, a panel for each budget; of DiffGen with Max the paper states h = 10."""
     raw = levels(found)
     drawn = []
     for epsilon in found.places("epsilon", "CA", method=methods[1]):
@@ -65,7 +67,7 @@ def panels(found: Found, *methods: str) -> list[Panel]:
 
 
 def _growth(found: Found, method: str) -> Evidence:
-    """Give CA at the last h minus that at the first."""
+    """CA at the last h minus that at the first."""
     grown = {}
     for name in dict.fromkeys((method, WITH_GAIN[method])):
         for epsilon in found.places("epsilon", "CA", method=name):
@@ -76,7 +78,7 @@ def _growth(found: Found, method: str) -> Evidence:
 
 
 def _straightness(found: Found, method: str) -> Evidence:
-    """Give the correlation of mean CA with h."""
+    """The correlation of mean CA with h."""
     straight = {}
     for name in dict.fromkeys((method, WITH_GAIN[method])):
         for epsilon in found.places("epsilon", "CA", method=name):
@@ -87,7 +89,7 @@ def _straightness(found: Found, method: str) -> Evidence:
 
 
 def _dependence(found: Found, method: str) -> Evidence:
-    """Give CA at the largest budget minus that at the smallest, beyond h = 7."""
+    """CA at the largest budget minus that at the smallest, beyond h = 7."""
     more = {}
     for name in dict.fromkeys((method, WITH_GAIN[method])):
         least, *_, most = found.places("epsilon", "CA", method=name)
@@ -103,9 +105,6 @@ def _ca(found: Found, method: str, epsilon: str, h: int) -> Floats:
 
 def _score(method: str) -> str:
     return ", InfoGain" if method == CDIFFGEN_GAIN else ""
-
-
-STATED = [statement(NAME, "5", "BA-CA", f"DiffGen Max h=10 eps={epsilon}") for epsilon in ("1", "0.5", "0.25", "0.1")]
 
 
 def _cost(epsilon: str) -> Callable[[Found, str], Evidence]:

@@ -1,18 +1,13 @@
-"""Census-like tables of any size, made from Adult's margins and the dependencies that matter.
-
-An attribute is drawn given a few that were drawn before, with the frequencies that Adult has. Adult's fourteen
-occupations are divided into fifty by education, and its two incomes into fifty classes of salary by education and age,
-so that sensitive values are as many as in the census extracts of the papers. A seed says everything.
-
-The work of the confidence framework's runs: who is suppressed, range counts, learners, and time.
+"""The confidence framework, section 6, beside Mondrian and DiffGen: suppression, range counts, accuracy, and time.
 
 As in the paper, statistics are the table's own, sampling is 0.9 and the distortion limit 0.6. Max.k is the least k of a
 ladder at which every record of Mondrian's groups satisfies the criterion, Avg.k the mean size of our groups.
 
-The confidence framework, section 6, beside Mondrian and DiffGen: suppression, range counts, accuracy, and time.
-
-The census tables of the paper are not public in the form that it used: ours are drawn from the bundled table's
-frequencies, with fifty occupations or salaries.
+The census tables of the paper are not public in the form that it used, so ours are drawn: census-like tables of any
+size, made from Adult's margins and the dependencies that matter. An attribute is drawn given a few that were drawn
+before, with the frequencies that Adult has. Adult's fourteen occupations are divided into fifty by education, and its
+two incomes into fifty classes of salary by education and age, so that sensitive values are as many as in the census
+extracts of the papers. A seed says everything.
 """
 
 from __future__ import annotations
@@ -23,7 +18,6 @@ from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from sfumato import (
     Boxes,
@@ -36,7 +30,7 @@ from sfumato import (
     SplitScore,
     datasets,
 )
-from sfumato.arrays import CodedRows, Floats
+from sfumato.arrays import CodedRows, Floats, Integers
 from sfumato.evaluate.fidelity import LARGE, SMALL, RangeQuery, leaves_of
 from sfumato.evaluate.learning import LEARNERS, teach
 from sfumato.evaluate.runs import Key, Outcome
@@ -68,9 +62,11 @@ from sfumato.papers.runs import (
 )
 from sfumato.pictures.canvas import Curve, Panel
 
-CensusCodes = dict[str, NDArray[np.int64]]
-
+CensusCodes = dict[str, Integers]
+"""The codes of a census-like table, by attribute."""
+NAME = "confidence"
 QUASI = ("age", "sex", "education", "marital_status", "race", "native_country")
+"""The quasi-identifiers."""
 PARENTS: dict[str, tuple[str, ...]] = {
     "sex": (),
     "band": ("sex",),
@@ -82,12 +78,38 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "occupation": ("education", "sex"),
     "income": ("education", "marital_status", "occupation"),
 }
-"""From what each attribute is drawn, in the order of drawing; a band is ten years of age."""
+"""The attributes given which each attribute is drawn, in the order of drawing; a band is ten years of age."""
 SALARIES, BAND = 50, 10
+"""The number of classes of salary, and the years of a band of age."""
+CONFIDENCE, AVERAGE_K, MAX_K, INTERACTIVE = "confidence", "Mondrian, Avg.k", "Mondrian, Max.k", "Laplace, interactive"
+"""The methods of runs."""
+LADDER = (5, 10, 20, 30, 50, 70, 90, 120, 150, 200, 300, 500)
+"""Every k that is tried for Max.k."""
+LIMIT = Fraction(3, 5)
+"""The distortion limit of the paper."""
+TOLERANCE = 1e-9
+"""How much an observed confidence may exceed the expected one, by rounding."""
+TAUGHT = ("pruned tree", "naive Bayes", "logistic regression", "linear SVM")
+"""The learners of figures 5 and 9: J48, NB, LR and SVM."""
+SENSITIVE = ("salary", "occupation")
+SIZES = (25_000, 75_000, 150_000)
+LIMITS = ("0.2", "0.3", "0.4", "0.5", "0.6", "0.8", "1")
+"""The distortion limits of figure 2."""
+STATED_LIMIT = "0.6"
+"""The distortion limit at which the paper states that nobody is suppressed."""
+QUERIES = 1000
+"""The number of range counts."""
+QUERY_SIZES = ("small", "large", "all")
+GROWN = (100_000, 200_000, 500_000, 1_000_000)
+"""The numbers of rows of figure 10."""
+MONDRIAN = "Mondrian, k = 10"
+"""The method beside ours in figure 10."""
+CENSUS = "the census tables are drawn from Adult's frequencies"
+"""What notes on claims say of the tables."""
 
 
 def census_schema(sensitive: str) -> Schema:
-    """Give the schema of a table: Adult's quasi-identifiers, and fifty occupations or salaries."""
+    """The schema of a table: Adult's quasi-identifiers, and fifty occupations or salaries."""
     plain = datasets.adult().schema.plain()
     attributes = {name: plain["attributes"][name] for name in QUASI}
     taxonomy = _occupations() if sensitive == "occupation" else [f"{step}k" for step in range(2, 2 * SALARIES + 1, 2)]
@@ -102,7 +124,7 @@ def _occupations() -> list[dict[str, list[str]]]:
 
 
 def _kinds(occupation: int) -> int:
-    """Fourteen times three, and eight more, are fifty."""
+    """In how many an occupation is divided: fourteen times three, and eight more, are fifty."""
     return 4 if occupation < 8 else 3
 
 
@@ -142,7 +164,7 @@ def _draw(rows: int, rng: np.random.Generator) -> CensusCodes:
     return drawn
 
 
-def _occupation(drawn: CensusCodes, rng: np.random.Generator) -> NDArray[np.int64]:
+def _occupation(drawn: CensusCodes, rng: np.random.Generator) -> Integers:
     """Divide an occupation: the more education, the later its parts."""
     kinds = np.array([_kinds(at) for at in range(14)])
     first = np.concatenate(([0], np.cumsum(kinds)[:-1]))
@@ -150,35 +172,38 @@ def _occupation(drawn: CensusCodes, rng: np.random.Generator) -> NDArray[np.int6
     return np.asarray(first[drawn["occupation"]] + (rank * kinds[drawn["occupation"]]).astype(np.int64))
 
 
-def _salary(drawn: CensusCodes, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Give a class of salary: below 50,000 and above as the income says, more with education and with age up to 50."""
+def _salary(drawn: CensusCodes, rng: np.random.Generator) -> Integers:
+    """Draw a class of salary: below 50,000 and above as the income says, more with education and with age up to 50."""
     age = 1 - np.abs(drawn["age"] - 33) / 60
     rank = np.clip(0.4 * drawn["education"] / 15 + 0.3 * age + rng.normal(0.1, 0.25, len(age)), 0, 0.999)
     return np.asarray(SALARIES // 2 * drawn["income"] + (rank * (SALARIES // 2)).astype(np.int64))
 
 
-CONFIDENCE, AVERAGE_K, MAX_K, INTERACTIVE = "confidence", "Mondrian, Avg.k", "Mondrian, Max.k", "Laplace, interactive"
-LADDER = (5, 10, 20, 30, 50, 70, 90, 120, 150, 200, 300, 500)
-QUERIES = 1000
-LIMIT = Fraction(3, 5)
-TOLERANCE = 1e-9
-TAUGHT = ("pruned tree", "naive Bayes", "logistic regression", "linear SVM")
-"""J48, NB, LR and SVM."""
+def varied(rows: int) -> pa.Table:
+    """Variations of a table of 100,000 records: a fifth of all values are replaced by those of others."""
+    table, rng = census("occupation", 100_000), np.random.default_rng(0)
+    base, others = rng.integers(0, table.num_rows, rows), rng.integers(0, table.num_rows, (table.num_columns, rows))
+    return pa.table(
+        {
+            name: table[name].take(pa.array(np.where(rng.random(rows) < 0.2, other, base)))
+            for name, other in zip(table.column_names, others, strict=True)
+        }
+    )
 
 
 def capped(sensitive: str, distortion: Fraction = LIMIT) -> Confidence:
-    """Give the framework as the paper sets it."""
+    """The framework as the paper sets it."""
     return Confidence(sensitive=sensitive, quasi=QUASI, distortion=distortion, statistics_from_data=True)
 
 
 def mondrian(sensitive: str, k: int, score: SplitScore = "median") -> Mondrian:
-    """Give Mondrian over the same quasi-identifiers."""
+    """Mondrian over the same quasi-identifiers."""
     return Mondrian(k=k, sensitive=sensitive, quasi=QUASI, score=score)
 
 
 @cache
 def table_of(source: str, sensitive: str, rows: int, seed: int) -> tuple[pa.Table, Schema]:
-    """Give a census-like table, or the bundled one."""
+    """A census-like table, or the bundled one, with its schema."""
     if source == "adult":
         return adult()
     return census(sensitive, rows, seed=rows + seed), census_schema(sensitive)
@@ -189,7 +214,7 @@ def _table(key: Key) -> tuple[pa.Table, Schema]:
 
 
 def suppressed(key: Key) -> Outcome:
-    """Give the share of the sampled records that are suppressed, in per cent."""
+    """The share of the sampled records that are suppressed, in per cent."""
     table, schema = _table(key)
     release = published(capped(key["sensitive"], Fraction(key["distortion"])), table, schema, None, key["run"])
     kept, *lost = (int(line.split(": ")[1].split(" ")[0].replace(",", "")) for line in release.notes[-3:])
@@ -197,7 +222,7 @@ def suppressed(key: Key) -> Outcome:
 
 
 def unsafe_share(release: Release, own: ConfidenceCap) -> float:
-    """Give the share of Mondrian's records that do not satisfy the criterion, all of them being published."""
+    """The share of Mondrian's records that do not satisfy the criterion, all of them being published."""
     counts = release.draft.final.counts
     held = counts.any(axis=1)
     sides = [release.regions.sides(at).of(np.flatnonzero(held)) for at in range(len(release.schema.shape))]
@@ -208,7 +233,7 @@ def unsafe_share(release: Release, own: ConfidenceCap) -> float:
 
 
 def least_k(table: pa.Table, schema: Schema, own: Release, sensitive: str, score: SplitScore = "median") -> int:
-    """Find the least k of the ladder at which everyone satisfies the criterion; the last if there is none."""
+    """The least k of the ladder at which everyone satisfies the criterion; the last if there is none."""
     cap = own.manifest.promise
     assert isinstance(cap, ConfidenceCap)
     for k in LADDER[:-1]:
@@ -218,12 +243,12 @@ def least_k(table: pa.Table, schema: Schema, own: Release, sensitive: str, score
 
 
 def mean_size(own: Release) -> int:
-    """Give the mean size of the framework's groups."""
+    """The mean size of the framework's groups."""
     return max(round(int(own.draft.final.counts.sum()) / own.groups), 2)
 
 
 def asked(key: Key) -> Outcome:
-    """Give average relative errors of range counts in per cent: small, large and all; and the k of Mondrian."""
+    """The average relative errors of range counts in per cent: small, large and all; and the k of Mondrian."""
     table, schema = _table(key)
     sensitive, run = key["sensitive"], key["run"]
     narrowed = mondrian(sensitive, LADDER[0]).narrowed(schema)
@@ -262,7 +287,9 @@ def satisfied_queries(schema: Schema, rows: CodedRows, seed: int) -> tuple[list[
 
 
 def taught(key: Key) -> Outcome:
-    """Learn income from records drawn from a release of nine folds, or from their rows, and test on the tenth."""
+    """The accuracy of each learner in per cent: it sees records drawn from a release of nine folds, or their rows, and
+    is tested on the tenth.
+    """
     train, test = divided("10-fold", key["run"])
     schema = mondrian("income", LADDER[0]).narrowed(adult()[1])
     seen = coded(train, schema) if key["method"] == RAW else _drawn(key, train)
@@ -290,7 +317,7 @@ def _least_k_of_adult() -> int:
 
 
 def grown(key: Key) -> Outcome:
-    """Publish a census-like table blown up to so many rows: processor seconds."""
+    """The processor seconds of publishing a census-like table blown up to so many rows."""
     ours = key["method"] == CONFIDENCE
     method: MethodWithoutEpsilon = capped("occupation") if ours else mondrian("occupation", key["k"])
     table, schema = varied(key["rows"]), census_schema("occupation")
@@ -298,31 +325,8 @@ def grown(key: Key) -> Outcome:
     return {"seconds": seconds, "groups": release.groups}
 
 
-def varied(rows: int) -> pa.Table:
-    """Give variations of a table of 100,000 records: a fifth of all values are replaced by those of others."""
-    table, rng = census("occupation", 100_000), np.random.default_rng(0)
-    base, others = rng.integers(0, table.num_rows, rows), rng.integers(0, table.num_rows, (table.num_columns, rows))
-    return pa.table(
-        {
-            name: table[name].take(pa.array(np.where(rng.random(rows) < 0.2, other, base)))
-            for name, other in zip(table.column_names, others, strict=True)
-        }
-    )
-
-
-NAME = "confidence"
-SENSITIVE = ("salary", "occupation")
-SIZES = (25_000, 75_000, 150_000)
-LIMITS = ("0.2", "0.3", "0.4", "0.5", "0.6", "0.8", "1")
-STATED_LIMIT = "0.6"
-QUERY_SIZES = ("small", "large", "all")
-GROWN = (100_000, 200_000, 500_000, 1_000_000)
-MONDRIAN = "Mondrian, k = 10"
-CENSUS = "the census tables are drawn from Adult's frequencies"
-
-
 def suppressed_keys(effort: Effort) -> list[Key]:
-    """All tables over the distortion limit."""
+    """The runs of all tables over the distortion limit."""
     tables = [("census", sensitive, rows) for sensitive in SENSITIVE for rows in effort.some(SIZES, SIZES[:1])]
     tables += [("adult", "income", 45_222), ("adult", "occupation", 45_222)]
     same = {"work": "confidence.suppressed", "method": CONFIDENCE}
@@ -335,7 +339,7 @@ def suppressed_keys(effort: Effort) -> list[Key]:
 
 
 def query_keys(effort: Effort, *methods: str) -> list[Key]:
-    """Range counts on the census-like tables."""
+    """The runs of range counts on the census-like tables."""
     return [
         {
             "work": "confidence.asked",
@@ -354,7 +358,7 @@ def query_keys(effort: Effort, *methods: str) -> list[Key]:
 
 
 def taught_keys(effort: Effort, *methods: str) -> list[Key]:
-    """Learners on ten folds."""
+    """The runs of learners on ten folds."""
     return [
         {"work": "confidence.taught", "method": method, "run": run}
         for method in methods
@@ -363,7 +367,7 @@ def taught_keys(effort: Effort, *methods: str) -> list[Key]:
 
 
 def private_keys(effort: Effort) -> list[Key]:
-    """DiffGen on the same folds and attributes, over the budget."""
+    """The runs of DiffGen on the same folds and attributes, over the budget."""
     epsilons = effort.some(("0.1", "0.25", "0.5", "1"), ("0.1", "1"))
     methods = (DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS)
     attributes = [*QUASI, "income"]
@@ -372,7 +376,7 @@ def private_keys(effort: Effort) -> list[Key]:
 
 
 def growth_keys(effort: Effort) -> list[Key]:
-    """Time over the number of rows."""
+    """The runs of time over the number of rows."""
     return [
         {"work": "confidence.grown", "method": method, "rows": rows, "k": 10, "run": run}
         for method in (CONFIDENCE, MONDRIAN)
@@ -382,7 +386,7 @@ def growth_keys(effort: Effort) -> list[Key]:
 
 
 def suppressed_at_limit(found: Found, method: str) -> Evidence:
-    """Give the percentage suppressed at the stated limit in every table."""
+    """The percentage suppressed at the stated limit in every table."""
     tables = {(key["source"], key["sensitive"], key["rows"]) for key, _ in found.runs}
     return {
         f"{source}, {sensitive}, {rows:,} rows": found.values(
@@ -393,7 +397,7 @@ def suppressed_at_limit(found: Found, method: str) -> Evidence:
 
 
 def errors_beside(found: Found, method: str, others: tuple[str, ...], sizes: tuple[str, ...]) -> Evidence:
-    """Give query errors minus those of others, for every table and size of query."""
+    """Query errors minus those of others, for every table and size of query."""
     return {
         f"{sensitive}, {rows:,} rows, {size} queries, {other}": found.values(
             size, method=method, sensitive=sensitive, rows=rows
@@ -407,7 +411,7 @@ def errors_beside(found: Found, method: str, others: tuple[str, ...], sizes: tup
 
 
 def above_and_near(found: Found, method: str) -> tuple[Evidence, Evidence]:
-    """Give CA minus that of Mondrian, and BA - CA, for every learner."""
+    """CA minus that of Mondrian, and BA - CA, for every learner."""
     above = {
         f"{learner}, {other}": found.values(learner, method=method) - found.values(learner, method=other)
         for learner in TAUGHT
@@ -418,13 +422,13 @@ def above_and_near(found: Found, method: str) -> tuple[Evidence, Evidence]:
 
 
 def above_private(found: Found, method: str) -> Evidence:
-    """Give CA minus that of DiffGen as published at ε = 0.1, fold by fold."""
+    """CA minus that of DiffGen as published at ε = 0.1, fold by fold."""
     own = found.values(TAUGHT[0], method=method)
     return {name: own - found.values("CA", method=name, epsilon="0.1") for name in (DIFFGEN, DIFFGEN_GAIN)}
 
 
 def growth(found: Found, method: str) -> tuple[Evidence, Evidence]:
-    """Give the exponent of time over rows, and the time of the framework over that of Mondrian."""
+    """The exponent of time over rows, and the time of the framework over that of Mondrian."""
     first, *_, last = found.places("rows", "seconds", method=method)
     ends = [found.values("seconds", method=method, rows=rows) for rows in (first, last)]
     exponent = np.log(ends[1] / ends[0]) / math.log(last / first)
@@ -433,7 +437,7 @@ def growth(found: Found, method: str) -> tuple[Evidence, Evidence]:
 
 
 def suppressed_panels(found: Found) -> list[Panel]:
-    """Draw the share suppressed over the limit, a panel for each kind of table."""
+    """The share suppressed over the limit, a panel for each kind of table."""
     drawn = []
     for source, sensitive in dict.fromkeys((key["source"], key["sensitive"]) for key, _ in found.runs):
         setting = {"source": source, "sensitive": sensitive}
@@ -447,7 +451,7 @@ def suppressed_panels(found: Found) -> list[Panel]:
 
 
 def query_panels(found: Found, *methods: str) -> list[Panel]:
-    """Draw query errors over rows, a panel for each table and size of query."""
+    """Query errors over rows, a panel for each table and size of query."""
     return [
         Panel(
             f"{sensitive}, {size} queries",
@@ -467,7 +471,7 @@ def _by_thousand(found: Found, method: str, size: str, sensitive: str) -> Curve:
 
 
 def taught_panels(found: Found) -> list[Panel]:
-    """Draw the accuracy of every learner."""
+    """The accuracy of every learner."""
     curves = []
     for name in (CONFIDENCE, AVERAGE_K, MAX_K, RAW):
         means, errors = zip(*(mean_and_doubt(found.values(learner, method=name)) for learner in TAUGHT), strict=True)
@@ -476,7 +480,7 @@ def taught_panels(found: Found) -> list[Panel]:
 
 
 def private_panels(found: Found) -> list[Panel]:
-    """Draw DiffGen's accuracy over the budget, the framework being a level."""
+    """DiffGen's accuracy over the budget, the framework being a level."""
     curves = tuple(found.curve(name, "CA", "epsilon", method=name) for name in (DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS))
     means = {name: float(found.values(TAUGHT[0], method=name).mean()) for name in (CONFIDENCE, RAW)}
     lines = ((f"confidence {means[CONFIDENCE]:.1f}", means[CONFIDENCE]), (f"BA {means[RAW]:.1f}", means[RAW]))
@@ -484,7 +488,7 @@ def private_panels(found: Found) -> list[Panel]:
 
 
 def growth_panels(found: Found) -> list[Panel]:
-    """Draw seconds over rows."""
+    """Seconds over rows."""
     curves = tuple(found.curve(name, "seconds", "rows", method=name) for name in (CONFIDENCE, MONDRIAN))
     return [Panel("census-like, occupation", "rows", "processor seconds", curves)]
 

@@ -26,27 +26,30 @@ from sfumato.pictures.canvas import Panel
 
 NAME = "diffgen"
 H, CA = "specializations h", "accuracy in %"
+"""What axes are called."""
 COMPARED = ("0.75", "1", "2", "3", "4")
-"""The budgets of figure 4, whose steps are 15."""
+"""The budgets of figure 4."""
 MOST_STEPS = 15
+"""The specializations of figure 4."""
 FEW_STEPS = (4, 10, 13)
+"""The specializations of a quick reproduction."""
 
 
 def max_keys(effort: Effort) -> list[Key]:
-    """The published Max and ours over h at four budgets."""
+    """The runs of the published Max and of ours over h at four budgets."""
     runs = effort.runs_of(10, 3)
     steps = effort.some(STEPS, FEW_STEPS)
     return [*learning_keys((DIFFGEN, DIFFGEN_OURS), EPSILONS, steps, runs), *raw_keys(runs)]
 
 
 def gain_keys(effort: Effort) -> list[Key]:
-    """InfoGain beside them."""
+    """The runs of InfoGain beside them."""
     runs, steps = effort.runs_of(10, 3), effort.some(STEPS, FEW_STEPS)
     return [*max_keys(effort), *learning_keys((DIFFGEN_GAIN,), EPSILONS, steps, runs)]
 
 
 def fold_keys(effort: Effort) -> list[Key]:
-    """Ten folds, once; the paper repeats them ten times."""
+    """The runs of ten folds, once; the paper repeats them ten times."""
     runs, epsilons = effort.runs_of(10, 3), effort.some(COMPARED, ("1", "2"))
     tds: list[Key] = [{"work": "runs.learnt", "protocol": "10-fold", "method": TDS_5, "run": run} for run in runs]
     ours = learning_keys((DIFFGEN, DIFFGEN_OURS), epsilons, (MOST_STEPS,), runs, "10-fold")
@@ -54,7 +57,7 @@ def fold_keys(effort: Effort) -> list[Key]:
 
 
 def accuracy_panels(found: Found, methods: tuple[str, ...]) -> list[Panel]:
-    """Draw accuracy over h, a panel for each budget, with what the paper states."""
+    """Accuracy over h, a panel for each budget, with what the paper states."""
     drawn = []
     for epsilon in EPSILONS:
         curves = tuple(found.curve(method, "CA", "h", method=method, epsilon=epsilon) for method in methods)
@@ -70,7 +73,7 @@ def accuracy_panels(found: Found, methods: tuple[str, ...]) -> list[Panel]:
 
 
 def comparison_panels(found: Found) -> list[Panel]:
-    """Draw accuracy over the budget, TDS being a level."""
+    """Accuracy over the budget, TDS being a level."""
     curves = tuple(found.curve(name, "CA", "epsilon", method=name) for name in (DIFFGEN, DIFFGEN_OURS))
     tds = float(found.values("CA", method=TDS_5).mean())
     lines = (*levels(found), (f"{TDS_5}: {tds:.1f}", tds))
@@ -78,7 +81,7 @@ def comparison_panels(found: Found) -> list[Panel]:
 
 
 def time_panels(found: Found) -> list[Panel]:
-    """Draw the seconds of publishing."""
+    """The seconds of publishing over h."""
     curves = tuple(
         found.curve(name, "seconds", "h", method=name, epsilon="1") for name in (DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS)
     )
@@ -86,20 +89,20 @@ def time_panels(found: Found) -> list[Panel]:
 
 
 def best_accuracy(found: Found, method: str) -> Evidence:
-    """Give CA with the best h at the smallest budget."""
+    """CA with the best h at the smallest budget."""
     best = best_place(found, method=method, epsilon="0.1")
     return {f"h = {best}": found.values("CA", method=method, epsilon="0.1", h=best)}
 
 
 def costs_at_half(found: Found, method: str, *, best: bool) -> Evidence:
-    """Give BA - CA at ε = 0.5 with the h that costs least or most."""
+    """BA - CA at ε = 0.5 with the h that costs least or most."""
     means = found.means("CA", "h", method=method, epsilon="0.5")
     h = (max if best else min)(means, key=lambda one: means[one])
     return {f"h = {h}": cost(found, method=method, epsilon="0.5", h=h)[""]}
 
 
 def below_max(found: Found, method: str) -> Evidence:
-    """Give InfoGain's CA minus that of Max, at every budget and h."""
+    """InfoGain's CA minus that of Max, at every budget and h."""
     return {
         f"ε = {epsilon}, h = {h}": found.values("CA", method=DIFFGEN_GAIN, epsilon=epsilon, h=h)
         - found.values("CA", method=method, epsilon=epsilon, h=h)
@@ -109,7 +112,7 @@ def below_max(found: Found, method: str) -> Evidence:
 
 
 def above_tds(found: Found, method: str) -> Evidence:
-    """Give CA minus that of TDS, fold by fold, for the budgets up to 2."""
+    """CA minus that of TDS, fold by fold, for the budgets up to 2."""
     tds = found.values("CA", method=TDS_5)
     return {
         f"ε = {epsilon}": found.values("CA", method=method, epsilon=epsilon) - tds
@@ -119,7 +122,7 @@ def above_tds(found: Found, method: str) -> Evidence:
 
 
 def slowest(found: Found, method: str) -> Evidence:
-    """Give the seconds of the slowest run."""
+    """The seconds of the slowest run."""
     return {"the slowest run": found.values("seconds", method=method).max(keepdims=True)}
 
 

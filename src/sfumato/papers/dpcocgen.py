@@ -31,17 +31,20 @@ from sfumato.pictures.canvas import Panel
 
 NAME = "dpcocgen"
 ATTRIBUTES = ("age", "workclass", "education", "relationship", "sex")
+"""The attributes that the paper publishes."""
 TARGETS = ("sex", "relationship")
+"""What figures 4 and 5 predict."""
 QUERIES = 100
+"""The number of range counts of figure 3."""
 GRANULARITIES = (FINEST, THOUSAND, COARSE)
-"""The granularities of the grid; figures 3 to 5 have the finest."""
+"""The grid as published, from the finest to the coarsest; figures 3 to 5 have the finest."""
 EXCEPTED = (COARSE, "0.5")
-"""Where the paper says that the grid is too coarse."""
+"""The granularity and the budget at which the paper says that the grid is too coarse."""
 
 
 @cache
 def people() -> tuple[pa.Table, Schema, CodedRows]:
-    """Give the table, the schema of the five attributes, and their codes."""
+    """The table, the schema of the five attributes, and their codes."""
     table = adult()[0]
     schema = adult()[1].only(ATTRIBUTES)
     return table, schema, coded(table, schema)
@@ -54,13 +57,13 @@ def individuals(key: Key, table: pa.Table, rows: int | None = None) -> CodedRows
 
 
 def distance(key: Key) -> Outcome:
-    """Give the Hellinger distance of the joint distribution of one release's individuals."""
+    """The Hellinger distance of the joint distribution of one release's individuals."""
     table, _, rows = people()
     return {"Hellinger": hellinger(rows, individuals(key, table), ATTRIBUTES)}
 
 
 def asked(key: Key) -> Outcome:
-    """Give the average relative error of random range counts, of as many individuals as the table has rows."""
+    """The average relative error of random range counts, of as many individuals as the table has rows."""
     table, schema, rows = people()
     drawn = individuals(key, table, table.num_rows)
     queries = random_queries(schema, QUERIES, seed=1, attributes=(1, len(ATTRIBUTES)))
@@ -69,7 +72,7 @@ def asked(key: Key) -> Outcome:
 
 
 def taught(key: Key) -> Outcome:
-    """Learn from individuals, or from the rows themselves, what sex and relationship the other fifth has."""
+    """The AUC for sex and relationship on the other fifth, learnt from individuals or from the rows themselves."""
     table, schema, rows = people()
     ((train, test),) = held_out(100, 80, table.num_rows, key["run"])
     asked_of, seen = ({name: rows[name][which] for name in ATTRIBUTES} for which in (test, train))
@@ -78,7 +81,7 @@ def taught(key: Key) -> Outcome:
 
 
 def keys(effort: Effort, work: str, methods: tuple[str, ...], full: int) -> list[Key]:
-    """Give the runs of some methods over the budget."""
+    """The runs of some methods over the budget."""
     return [
         {"work": f"dpcocgen.{work}", "method": method, "epsilon": epsilon, "run": run}
         for method in methods
@@ -88,13 +91,13 @@ def keys(effort: Effort, work: str, methods: tuple[str, ...], full: int) -> list
 
 
 def taught_keys(effort: Effort) -> list[Key]:
-    """Give the runs of the models, with those that see the rows themselves."""
+    """The runs of figures 4 and 5, with those that see the rows themselves."""
     raw: list[Key] = [{"work": "dpcocgen.taught", "method": RAW, "run": run} for run in effort.runs_of(50, 5)]
     return [*keys(effort, "taught", (LAPLACE, FINEST, THOUSAND, DPCOCGEN_OURS), 50), *raw]
 
 
 def beside_baseline(found: Found, method: str, measure: str) -> Evidence:
-    """Give a measure minus that of the baseline; as published, at every granularity that was run."""
+    """A measure minus that of the baseline; as published, at every granularity that was run."""
     methods = [one for one in GRANULARITIES if found.places("epsilon", measure, method=one)]
     shown = {method: method.removeprefix("as published, ") for method in methods} if method == FINEST else {method: ""}
     return {
@@ -107,7 +110,7 @@ def beside_baseline(found: Found, method: str, measure: str) -> Evidence:
 
 
 def finest_beside_baseline(found: Found, method: str, measure: str) -> Evidence:
-    """Give a measure minus that of the baseline at every budget."""
+    """A measure minus that of the baseline at every budget."""
     return {
         f"ε = {epsilon}": found.values(measure, method=method, epsilon=epsilon)
         - found.values(measure, method=LAPLACE, epsilon=epsilon)
@@ -116,7 +119,7 @@ def finest_beside_baseline(found: Found, method: str, measure: str) -> Evidence:
 
 
 def above_and_near(found: Found, method: str, measure: str) -> tuple[Evidence, Evidence]:
-    """Give AUC minus that of the baseline, and that of the rows themselves minus AUC."""
+    """AUC minus that of the baseline, and that of the rows themselves minus AUC."""
     near = {
         f"ε = {epsilon}": found.values(measure, method=RAW) - found.values(measure, method=method, epsilon=epsilon)
         for epsilon in found.places("epsilon", measure, method=method)
@@ -125,7 +128,7 @@ def above_and_near(found: Found, method: str, measure: str) -> tuple[Evidence, E
 
 
 def panels(found: Found, measure: str, label: str, *methods: str, logarithmic: bool = False) -> list[Panel]:
-    """Draw a measure over the budget."""
+    """A measure over the budget."""
     curves = tuple(found.curve(one, measure, "epsilon", method=one) for one in methods)
     raw = found.values(measure, method=RAW)
     lines = ((f"{RAW} {raw.mean():.3f}", float(raw.mean())),) if len(raw) else ()

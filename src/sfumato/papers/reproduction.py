@@ -1,8 +1,6 @@
-"""What came of a reproduction, told: verdicts as text, as plain values, and as a page with the pictures.
+"""Reproduce the papers: do the runs of their figures, draw the figures, judge the claims, and tell what came of it.
 
-Figures drawn again and claims judged: the runs, which are kept, then pictures, their numbers, and verdicts.
-
-The papers by name, and where the work of their runs is done.
+Finished runs are kept in the folder, by version: what another version measured is measured again.
 """
 
 from __future__ import annotations
@@ -27,10 +25,30 @@ from sfumato.papers.figures import TITLES, Claim, Effort, Figure, Found, Judgeme
 from sfumato.pictures.canvas import Panel, draw_panels
 from sfumato.storage import reason_of, refuse_no_folder, replaced_file
 
+PAPERS: dict[str, Paper] = {
+    paper.name: paper for paper in (diffgen.PAPER, cdiffgen.PAPER, diffmulti.PAPER, dpcocgen.PAPER, confidence.PAPER)
+}
+"""The papers, by name."""
+ALL = "all"
+"""In the place of a paper's name: all of them."""
+TOOK = "took"
+"""The name under which a run's outcome has the processor seconds of all its work."""
+VERDICTS = "verdicts.md"
+"""The page that tells what came of a reproduction."""
+RUNS = "runs"
+"""The folder of finished runs, which has one folder for each version."""
 NO_GUARANTEE = (
     "Every release behind these numbers is seeded: none carries a guarantee, and no ledger was debited. They were "
     "measured by the raw rows of a public table."
 )
+"""What every reproduction says of its releases."""
+_READING = (
+    "Means over runs with their standard errors in parentheses, percentages in points; several places are given by "
+    "the least and the greatest mean. The verdict is on the method as published; beside it stands what the same rule "
+    "says of our defaults (ours), which may well miss a stated number to the better side. *In part*: the claim is "
+    "also about a method that does not exist here, and the note says what was judged instead."
+)
+"""How the page of verdicts is to be read."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +61,18 @@ class Judged:
 
     @property
     def what(self) -> str:
-        """Say what is claimed."""
+        """What is claimed."""
         said = self.claim.stated
         return f"{said.measure}, {said.setting}: {said.words}"
 
     @property
     def verdict(self) -> str:
-        """Give the verdict, and whether it is on a part of the claim alone."""
+        """The verdict, and whether it is on a part of the claim alone."""
         return f"{self.published.verdict}{' (in part)' if self.claim.in_part else ''}"
 
     @property
     def told_of_others(self) -> list[str]:
-        """Say what the rule makes of the other variants: to miss a stated number may be to be better."""
+        """What the rule makes of the other variants: to miss a stated number may be to be better."""
         return [
             f"{name}: {one.numbers} ({'better than stated' if one.missed == self.claim.stated.better else one.verdict})"
             for name, one in self.others.items()
@@ -63,7 +81,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of it."""
+    """What came of a reproduction."""
 
     figures: tuple[Figure, ...]
     runs: int
@@ -75,113 +93,29 @@ class Reproduction:
 
     @property
     def summary(self) -> str:
-        """Count the verdicts."""
+        """The verdicts, counted."""
         counts = Counter(one.published.verdict for one in self.judged)
         told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
         return f"{len(self.judged)} claims, {self.runs:,} runs in {self.seconds / 60:,.1f} processor minutes: {told}"
 
 
-def plain(done: Reproduction) -> dict[str, Any]:
-    """Give plain values for JSON."""
-    return {
-        "warning": NO_GUARANTEE,
-        "runs": done.runs,
-        "processor_seconds": round(done.seconds, 1),
-        "figures": [f"{one.slug}.png" for one in done.figures],
-        "claims": [_plain(one) for one in done.judged],
-    }
-
-
-def _plain(one: Judged) -> dict[str, Any]:
-    said = one.claim.stated
-    return {
-        "paper": said.paper,
-        "figure": said.figure,
-        "setting": said.setting,
-        "measure": said.measure,
-        "stated": said.words,
-        "source": said.source,
-        "verdict": str(one.published.verdict),
-        "in_part": one.claim.in_part,
-        "numbers": one.published.numbers,
-        "others": {
-            name: {"verdict": str(other.verdict), "numbers": other.numbers} for name, other in one.others.items()
-        },
-        "rule": one.claim.rule.words,
-        "note": one.claim.note,
-    }
-
-
-def text(done: Reproduction) -> str:
-    """Lay the verdicts out for a terminal: what is stated, and below it what was found."""
-    lines = []
-    for one in done.judged:
-        said = one.claim.stated
-        lines += [
-            f"{said.paper} {said.figure}: {one.what}",
-            f"    {one.verdict.upper()}: {one.published.numbers}",
-        ]
-        lines += [f"    {told}" for told in one.told_of_others]
-        if one.claim.note:
-            lines.append(f"    note: {one.claim.note}")
-    return "\n".join([*lines, "", done.summary, NO_GUARANTEE])
-
-
-def verdict_page(done: Reproduction) -> str:
-    """Write the page: the verdicts counted, a table for each paper, its pictures, and the rules in words."""
-    parts = [f"# The papers' figures, measured again\n\n{done.summary}. {NO_GUARANTEE}\n\n{_READING}\n"]
-    parts.append(_counts(done))
-    for name in dict.fromkeys(figure.paper for figure in done.figures):
-        parts.append(f"## {name}\n\n{TITLES[name]}.\n\n{_table(done, name)}\n")
-        parts += [
-            f"![{one.title}]({one.slug}.png)\n\nRuns of each setting: {done.repeated[one.slug]}.\n"
-            for one in done.figures
-            if one.paper == name
-        ]
-        rules = [f"* *{one.what}* ({one.claim.stated.source}): {one.claim.rule.words}." for one in _of(done, name)]
-        parts.append("Reproduced if\n\n" + "\n".join(rules) + "\n")
-    return "\n".join(parts)
-
-
-_READING = (
-    "Means over runs with their standard errors in parentheses, percentages in points; several places are given by "
-    "the least and the greatest mean. The verdict is on the method as published; beside it stands what the same rule "
-    "says of our defaults (ours), which may well miss a stated number to the better side. *In part*: the claim is "
-    "also about a method that does not exist here, and the note says what was judged instead."
-)
-
-
-def _counts(done: Reproduction) -> str:
-    """Count the verdicts of each paper."""
-    rows = ["| paper | " + " | ".join(Verdict) + " |", "| --- |" + " --- |" * len(Verdict)]
-    for name in dict.fromkeys(figure.paper for figure in done.figures):
-        counts = Counter(one.published.verdict for one in _of(done, name))
-        rows.append(f"| [{name}](#{name}) | " + " | ".join(str(counts[verdict]) for verdict in Verdict) + " |")
-    return "\n".join(rows) + "\n"
-
-
-def _of(done: Reproduction, paper: str) -> list[Judged]:
-    return [one for one in done.judged if one.claim.stated.paper == paper]
-
-
-def _table(done: Reproduction, paper: str) -> str:
-    rows = ["| figure | stated | verdict | as published | other variants |", "| --- | --- | --- | --- | --- |"]
-    for one in _of(done, paper):
-        without = f" *Note: {one.claim.note}.*" if one.claim.note else ""
-        cells = (
-            one.claim.stated.figure,
-            one.what + "." + without,
-            f"**{one.verdict}**",
-            one.published.numbers,
-            "<br>".join(one.told_of_others),
+def chosen(paper: str, figure: str | None = None) -> list[Figure]:
+    """The figures of a paper, or of all, or the one that was named; refuse what there is not."""
+    if paper not in (*PAPERS, ALL):
+        raise MethodError(f"paper ({paper[:50]}) must be one of {', '.join([*PAPERS, ALL])}", "Choose one of them.")
+    if paper == ALL:
+        if figure is not None:
+            raise MethodError("figure must come with one paper", "Name the paper instead of all.")
+        return [one for each in PAPERS.values() for one in each.figures]
+    figures = {one.name: one for one in PAPERS[paper].figures}
+    if figure is None:
+        return list(figures.values())
+    if figure not in figures:
+        raise MethodError(
+            f"figure ({figure[:50]}) must be one of those of {paper} that are reproduced: {', '.join(figures)}",
+            "Choose one of them.",
         )
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(rows)
-
-
-VERDICTS = "verdicts.md"
-RUNS = "runs"
-"""Finished runs lie there, by version: what another one measured is measured again."""
+    return [figures[figure]]
 
 
 def reproduce(
@@ -192,7 +126,9 @@ def reproduce(
     workers: int | None = None,
     watch: Watch = lambda _done, _all: None,
 ) -> Reproduction:
-    """Do the runs that are not kept in `out` yet, and write a picture and numbers of each figure there."""
+    """Do the runs that are not kept in `out` yet, and write a picture and numbers of each figure there, and the
+    verdicts.
+    """
     refuse_place(out)
     keys = {figure.slug: figure.keys(effort) for figure in figures}
     distinct = {text_of(key): key for one in keys.values() for key in one}
@@ -230,6 +166,17 @@ def refuse_place(out: Path) -> None:
         ) from None
 
 
+def perform(key: Key) -> Outcome:
+    """Do the work of a run, and take its time: `runs.learnt` is the function `learnt` of the module `runs` beside this
+    one.
+    """
+    module, function = key["work"].split(".")
+    work = getattr(import_module(f"sfumato.papers.{module}"), function)
+    start = time.process_time()
+    outcome: Outcome = work(key)
+    return outcome | {TOOK: time.process_time() - start}
+
+
 def _judged(figures: Sequence[Figure], keys: dict[str, list[Key]], known: dict[str, Outcome]) -> Iterator[Judged]:
     """Judge the claims all of whose figures are there."""
     for name in dict.fromkeys(figure.paper for figure in figures):
@@ -246,7 +193,7 @@ def _found(keys: Sequence[Key], known: dict[str, Outcome]) -> Found:
 
 
 def _numbers(panels: Sequence[Panel]) -> str:
-    """Write every point, line and stated value of a figure as CSV."""
+    """Every point, line and stated value of a figure, as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("panel", "curve", "quantity", "at", "measure", "value", "standard_error"))
@@ -265,37 +212,91 @@ def _numbers(panels: Sequence[Panel]) -> str:
     return text.getvalue()
 
 
-PAPERS: dict[str, Paper] = {
-    paper.name: paper for paper in (diffgen.PAPER, cdiffgen.PAPER, diffmulti.PAPER, dpcocgen.PAPER, confidence.PAPER)
-}
-ALL = "all"
-TOOK = "took"
-"""The processor seconds of a run, all of it."""
+def plain(done: Reproduction) -> dict[str, Any]:
+    """A reproduction as plain values, for JSON."""
+    return {
+        "warning": NO_GUARANTEE,
+        "runs": done.runs,
+        "processor_seconds": round(done.seconds, 1),
+        "figures": [f"{one.slug}.png" for one in done.figures],
+        "claims": [_plain(one) for one in done.judged],
+    }
 
 
-def perform(key: Key) -> Outcome:
-    """Do the work of a run: `accuracy.learnt` is a function of a module beside this one; and tell how long it took."""
-    module, function = key["work"].split(".")
-    work = getattr(import_module(f"sfumato.papers.{module}"), function)
-    start = time.process_time()
-    outcome: Outcome = work(key)
-    return outcome | {TOOK: time.process_time() - start}
+def _plain(one: Judged) -> dict[str, Any]:
+    said = one.claim.stated
+    return {
+        "paper": said.paper,
+        "figure": said.figure,
+        "setting": said.setting,
+        "measure": said.measure,
+        "stated": said.words,
+        "source": said.source,
+        "verdict": str(one.published.verdict),
+        "in_part": one.claim.in_part,
+        "numbers": one.published.numbers,
+        "others": {
+            name: {"verdict": str(other.verdict), "numbers": other.numbers} for name, other in one.others.items()
+        },
+        "rule": one.claim.rule.words,
+        "note": one.claim.note,
+    }
 
 
-def chosen(paper: str, figure: str | None = None) -> list[Figure]:
-    """Give the figures of a paper, or of all, or the one that was named; refuse what there is not."""
-    if paper not in (*PAPERS, ALL):
-        raise MethodError(f"paper ({paper[:50]}) must be one of {', '.join([*PAPERS, ALL])}", "Choose one of them.")
-    if paper == ALL:
-        if figure is not None:
-            raise MethodError("figure must come with one paper", "Name the paper instead of all.")
-        return [one for each in PAPERS.values() for one in each.figures]
-    figures = {one.name: one for one in PAPERS[paper].figures}
-    if figure is None:
-        return list(figures.values())
-    if figure not in figures:
-        raise MethodError(
-            f"figure ({figure[:50]}) must be one of those of {paper} that are reproduced: {', '.join(figures)}",
-            "Choose one of them.",
+def text(done: Reproduction) -> str:
+    """A reproduction as text for a terminal: what is stated, and below it what was found."""
+    lines = []
+    for one in done.judged:
+        said = one.claim.stated
+        lines += [
+            f"{said.paper} {said.figure}: {one.what}",
+            f"    {one.verdict.upper()}: {one.published.numbers}",
+        ]
+        lines += [f"    {told}" for told in one.told_of_others]
+        if one.claim.note:
+            lines.append(f"    note: {one.claim.note}")
+    return "\n".join([*lines, "", done.summary, NO_GUARANTEE])
+
+
+def verdict_page(done: Reproduction) -> str:
+    """The page of a reproduction: verdicts counted, a table for each paper, its pictures, and the rules in words."""
+    parts = [f"# The papers' figures, measured again\n\n{done.summary}. {NO_GUARANTEE}\n\n{_READING}\n"]
+    parts.append(_counts(done))
+    for name in dict.fromkeys(figure.paper for figure in done.figures):
+        parts.append(f"## {name}\n\n{TITLES[name]}.\n\n{_table(done, name)}\n")
+        parts += [
+            f"![{one.title}]({one.slug}.png)\n\nRuns of each setting: {done.repeated[one.slug]}.\n"
+            for one in done.figures
+            if one.paper == name
+        ]
+        rules = [f"* *{one.what}* ({one.claim.stated.source}): {one.claim.rule.words}." for one in _of(done, name)]
+        parts.append("Reproduced if\n\n" + "\n".join(rules) + "\n")
+    return "\n".join(parts)
+
+
+def _counts(done: Reproduction) -> str:
+    """The verdicts of each paper, counted in a table."""
+    rows = ["| paper | " + " | ".join(Verdict) + " |", "| --- |" + " --- |" * len(Verdict)]
+    for name in dict.fromkeys(figure.paper for figure in done.figures):
+        counts = Counter(one.published.verdict for one in _of(done, name))
+        rows.append(f"| [{name}](#{name}) | " + " | ".join(str(counts[verdict]) for verdict in Verdict) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _of(done: Reproduction, paper: str) -> list[Judged]:
+    return [one for one in done.judged if one.claim.stated.paper == paper]
+
+
+def _table(done: Reproduction, paper: str) -> str:
+    rows = ["| figure | stated | verdict | as published | other variants |", "| --- | --- | --- | --- | --- |"]
+    for one in _of(done, paper):
+        without = f" *Note: {one.claim.note}.*" if one.claim.note else ""
+        cells = (
+            one.claim.stated.figure,
+            one.what + "." + without,
+            f"**{one.verdict}**",
+            one.published.numbers,
+            "<br>".join(one.told_of_others),
         )
-    return [figures[figure]]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows)

@@ -1,13 +1,10 @@
-"""The variants of the methods that the figures show, by name, and releases of the bundled table by them.
+"""The work of the papers' runs on the bundled table: variants of methods, splits, releases, and what is measured of
+them.
 
 Releases are seeded by the number of the run, so they carry no guarantee.
 
-Classification on the bundled table: what is learnt from a release of some rows, tested on the others.
-
-As in the papers, the learner sees the released groups, and a test row as the group in which it falls. BA is the
-accuracy of the same kind of learner on raw rows, LA that of always saying their most frequent class.
-
-Measures of whole releases of the bundled table: how general their groups are, who stays together, and time.
+Classification is as in the papers: the learner sees the released groups, and a test row as the group in which it falls.
+BA is the accuracy of the same kind of learner on raw rows, LA that of always saying their most frequent class.
 """
 
 from __future__ import annotations
@@ -22,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 import sfumato
 from sfumato import (
@@ -42,8 +38,8 @@ from sfumato import (
     datasets,
     seeded_release,
 )
-from sfumato.arrays import CodedRows
-from sfumato.datasets.growing import write_grown
+from sfumato.arrays import CodedRows, Integers
+from sfumato.datasets import write_grown
 from sfumato.evaluate.clusters import generalized_points, labels, match_point, points_of
 from sfumato.evaluate.fidelity import certainty_penalty, discernibility
 from sfumato.evaluate.learning import accuracy, cross_validated, held_out, majority_accuracy, teach
@@ -51,8 +47,21 @@ from sfumato.evaluate.runs import Key, Outcome
 from sfumato.papers.figures import Evidence, Found
 
 FIRST_SEED = 10_000
+"""The seed of run 0; the seed of run n is n more."""
 MOST_CELLS = 2_000_000
-"""The same for DiffGen and CDiffGen, so that a seed leads both to the same cuts."""
+"""The most cells of DiffGen and of CDiffGen: the same, so that a seed leads both to the same cuts."""
+TRAINING_FILE = 30_162
+"""The number of rows that come from the file that the repository names for training; they are the first."""
+EPSILONS = ("0.1", "0.25", "0.5", "1")
+"""The budgets of most figures."""
+STEPS = (4, 7, 10, 13, 16)
+"""The numbers of specializations of most figures."""
+RAW = "raw rows"
+"""The method of runs that see the raw rows."""
+CLUSTERS = 2
+"""How many clusters are made."""
+CLUSTER = "cluster"
+"""The class attribute of the table that has its raw clusters for a class."""
 
 
 @dataclass(frozen=True)
@@ -105,22 +114,19 @@ VARIANTS: Mapping[str, Variant] = {
     COARSE: Variant(lambda _key: DPCocGen.as_published(cells=144), "clamp"),
     DPCOCGEN_OURS: Variant(lambda _key: DPCocGen()),
 }
+"""All variants, by the names that figures and claims know them by."""
 
 
 @cache
 def adult() -> tuple[pa.Table, Schema]:
-    """Give the 45,222 complete rows and their schema."""
+    """The 45,222 complete rows and their schema."""
     found = datasets.adult()
     return found.table, found.schema
 
 
 def coded(table: pa.Table, schema: Schema) -> CodedRows:
-    """Give a table's leaf codes by attribute."""
+    """A table's leaf codes by attribute."""
     return sfumato.coded(table, schema, misfits=True).columns
-
-
-TRAINING_FILE = 30_162
-"""So many of the rows come first, from the file that the repository names for training."""
 
 
 @lru_cache(maxsize=8)
@@ -144,6 +150,13 @@ def divided(protocol: str, run: int) -> tuple[pa.Table, pa.Table]:
     return table.take(train), table.take(test)
 
 
+def tables(key: Key) -> tuple[pa.Table, pa.Table, Schema]:
+    """The rows to publish, the rows to test on and their schema: all attributes, or those of the run."""
+    train, test = divided(key["protocol"], key["run"])
+    schema = adult()[1]
+    return train, test, schema.only(key["attributes"]) if "attributes" in key else schema
+
+
 def release_of(key: Key, table: Any, schema: Schema, out: Path | None = None) -> Release:
     """Publish a table by the variant, the epsilon and the number of a run."""
     return published(VARIANTS[key["method"]].make(key), table, schema, key.get("epsilon"), key["run"], out)
@@ -162,22 +175,10 @@ def published(
 
 
 def timed(work: Callable[[], Release]) -> tuple[Release, float]:
-    """Do some work and take its processor seconds."""
+    """Publish, and measure the processor seconds."""
     start = time.process_time()
     done = work()
     return done, time.process_time() - start
-
-
-EPSILONS = ("0.1", "0.25", "0.5", "1")
-STEPS = (4, 7, 10, 13, 16)
-RAW = "raw rows"
-
-
-def tables(key: Key) -> tuple[pa.Table, pa.Table, Schema]:
-    """Give the rows to publish, the rows to test on and their schema: all attributes, or those of the run."""
-    train, test = divided(key["protocol"], key["run"])
-    schema = adult()[1]
-    return train, test, schema.only(key["attributes"]) if "attributes" in key else schema
 
 
 def learnt(key: Key) -> Outcome:
@@ -205,7 +206,7 @@ def learning_keys(
     protocol: str = "2/3",
     **more: Any,
 ) -> list[Key]:
-    """Give the runs of methods over budgets and numbers of specializations."""
+    """The runs of methods over budgets and numbers of specializations."""
     same = {"work": "runs.learnt", "protocol": protocol, **more}
     return [
         {**same, "method": method, "epsilon": epsilon, "h": h, "run": run}
@@ -217,12 +218,12 @@ def learning_keys(
 
 
 def raw_keys(runs: range, protocol: str = "2/3", **more: Any) -> list[Key]:
-    """Give the runs on the raw rows of the same splits."""
+    """The runs on the raw rows of the same splits."""
     return [{"work": "runs.raw", "protocol": protocol, **more, "method": RAW, "run": run} for run in runs]
 
 
 def levels(found: Found) -> tuple[tuple[str, float], ...]:
-    """Give BA and LA as horizontal lines."""
+    """BA and LA as horizontal lines."""
     return tuple(
         (f"{name} {found.values(name, method=RAW).mean():.1f}", float(found.values(name, method=RAW).mean()))
         for name in ("BA", "LA")
@@ -230,24 +231,19 @@ def levels(found: Found) -> tuple[tuple[str, float], ...]:
 
 
 def cost(found: Found, **setting: object) -> Evidence:
-    """Give BA - CA by run."""
+    """BA - CA by run."""
     return {"": found.values("BA", method=RAW) - found.values("CA", **setting)}
 
 
 def benefit(found: Found, **setting: object) -> Evidence:
-    """Give CA - LA by run."""
+    """CA - LA by run."""
     return {"": found.values("CA", **setting) - found.values("LA", method=RAW)}
 
 
 def best_place(found: Found, **setting: object) -> int:
-    """Give the number of specializations with the largest mean CA."""
+    """The number of specializations with the largest mean CA."""
     means = found.means("CA", "h", **setting)
     return int(max(means, key=lambda h: means[h]))
-
-
-CLUSTERS = 2
-CLUSTER = "cluster"
-"""The chance that a copied value is replaced."""
 
 
 def generalized(key: Key) -> Outcome:
@@ -265,7 +261,7 @@ def generalized(key: Key) -> Outcome:
 
 
 def matched(key: Key) -> Outcome:
-    """Publish with the raw clusters for a class, cluster the generalized rows: Match Point in per cent."""
+    """Publish with the raw clusters for a class, and cluster the generalized rows: Match Point in per cent."""
     table, schema, before = _clustered()
     release = release_of(key, table, schema)
     after = labels(generalized_points(release, coded(table, schema)), CLUSTERS)
@@ -273,8 +269,8 @@ def matched(key: Key) -> Outcome:
 
 
 @cache
-def _clustered() -> tuple[pa.Table, Schema, NDArray[np.int64]]:
-    """Give the table with its raw clusters in the place of the class."""
+def _clustered() -> tuple[pa.Table, Schema, Integers]:
+    """The table with its raw clusters in the place of the class, its schema, and the clusters."""
     table, schema = adult()
     before = labels(points_of(schema, coded(table, schema)), CLUSTERS)
     kept = {name: column for name, column in schema.attributes.items() if name != schema.target}

@@ -1,1 +1,3 @@
-"""Pictures. They are drawn by matplotlib, an optional extra, which is imported in this package alone."""
+"""Pictures. They are drawn by matplotlib, an optional extra, which is imported in this room alone, when something is
+drawn.
+"""

@@ -1,8 +1,7 @@
-"""A figure to draw on and a file to write it to, whole or not at all. No display is needed, or looked for.
+"""Pictures in files, whole or not at all; and curves of a measure over a quantity, side by side in panels.
 
-Curves of a measure over a quantity, side by side in panels, told apart without colour: by marker and by line.
-
-Every second marker is hollow and larger, so that it does not hide the one under it.
+No display is needed, or looked for. Curves are told apart without colour, by marker and by line. Every second marker is
+hollow and larger, so that it does not hide the one under it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from sfumato.errors import ReleaseError
 from sfumato.storage import staged_file
 
 SUFFIXES = (".png", ".svg")
+"""The kinds of files that can be written."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""No settings."""
 DOTS_PER_INCH = 160
 STYLE = {
     "text.parse_math": False,
@@ -29,24 +30,42 @@ STYLE = {
     "hatch.linewidth": 0.5,
     "svg.hashsalt": "sfumato",
 }
-"""Dollar signs in names are dollar signs, and the same picture is the same file."""
+"""Settings of all pictures: dollar signs in names are dollar signs, and the same picture is the same file."""
+COLOURS = ("#4c72b0", "#c44e52", "#55a868", "#8172b2", "#937860", "#64b5cd", "#8c8c8c", "#da8bc3")
+MARKERS = "osD^vPX*"
+LINES = ("-", "--", "-.", ":")
+PANEL = (3.6, 2.9)
+"""The width and height of a panel, in inches."""
+WIDEST_LEGEND = 5.0
+"""The least width of a figure, so that its legend has room, in inches."""
+MILLION = 1_000_000
+MOST_PLACES = 5
+"""The most places of points that are written under a logarithmic axis as they are."""
+NEAR = 0.06
+"""The share of the axis by which lines must be apart, so that their names do not cover each other."""
+LONG = 300
+"""A logarithmic axis whose end is so many times its beginning has enough powers of ten."""
+APART = 0.08
+"""How far from each other the points of one place stand, where places are no numbers."""
+FOUR = 4
+"""The number of panels that make a square."""
 
 
 def refuse_undrawable(out: str | Path) -> None:
-    """Refuse a file name of another kind, and to draw without the library."""
+    """Refuse a file name of another kind, and drawing without the library."""
     if not str(out).lower().endswith(SUFFIXES):
         raise ReleaseError(f"out ({str(out)[:200]}) must end in .png or .svg", "Name the file accordingly.")
     refuse_pictureless("Run pip install 'sfumato[pictures]', or leave --out away.")
 
 
 def refuse_pictureless(remedy: str = "Run pip install 'sfumato[pictures]'.") -> None:
-    """Refuse to draw without the library."""
+    """Refuse drawing without the library."""
     if not can_draw():
         raise ReleaseError("pictures must have matplotlib to be drawn, and it is not installed", remedy)
 
 
 def can_draw() -> bool:
-    """Tell whether the library is installed."""
+    """Whether the library is installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -70,26 +89,6 @@ def styled(more: Mapping[str, Any] = NOTHING) -> Iterator[None]:
     with mpl.rc_context(STYLE | dict(more)), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
-
-
-COLOURS = ("#4c72b0", "#c44e52", "#55a868", "#8172b2", "#937860", "#64b5cd", "#8c8c8c", "#da8bc3")
-MARKERS = "osD^vPX*"
-LINES = ("-", "--", "-.", ":")
-PANEL = (3.6, 2.9)
-"""inches"""
-WIDEST_LEGEND = 5.0
-"""inches"""
-MILLION = 1_000_000
-MOST_PLACES = 5
-"""Up to so many places of points are written under a logarithmic axis as they are."""
-NEAR = 0.06
-"""Names of lines that are nearer than this share of the axis would cover each other."""
-LONG = 300
-"""A logarithmic axis whose end is so many times its beginning has enough powers of ten."""
-APART = 0.08
-"""So far from each other stand the points of one place that is no number."""
-FOUR = 4
-"""So many panels make a square."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def draw_panels(out: str | Path, title: str, panels: Sequence[Panel], *, note: s
 
 
 def shortly(value: float) -> str:
-    """Write a number on an axis.
+    """A number as it is written on an axis.
 
     >>> shortly(0.25), shortly(10_000), shortly(1_500_000)
     ('0.25', '10,000', '1.5 M')

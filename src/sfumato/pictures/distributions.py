@@ -1,7 +1,7 @@
-"""How people are distributed over the values of one attribute, or two, with what noise may have moved.
+"""Small pictures of how people are distributed over one attribute, or two, with what noise may have moved.
 
-Small, so that many stand side by side. Estimates are filled, intervals are lines, the holder's own counts are open
-marks: none of it is told by colour alone.
+Many stand side by side. Estimates are filled, intervals are lines, the holder's own counts are open marks: none of it
+is told by colour alone.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Booleans, Floats
 from sfumato.pictures.inline import ACCENT, FILL, INK, LETTERS, LINE, PAPER, SMALL, SOFT, WIDTH, fitted, picture, room
 
 ACROSS = 310.0
-"""How wide a small picture is, in pixels."""
+"""The width of a picture, in pixels."""
 STEPS_HIGH, BAR_HIGH, CELL_HIGH = 132.0, 18.0, 22.0
+"""The heights of a histogram, of one bar and of one row of a heat map, in pixels."""
 MOST_NAMED = 0.42
-"""What names may take of the width."""
+"""The share of the width that names may take."""
 HATCH = "//////"
+"""How bars that mostly rest on a supposition are filled."""
 FAINTEST = 0.06
 """How much of a colour the emptiest cell of a heat map has."""
 LEAST_PRINTED = 0.005
-"""Shares below this are not printed."""
+"""The least share that is printed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +38,12 @@ class Counts:
     lows: Floats
     highs: Floats
     truth: Floats | None = None
-    supposed: NDArray[np.bool_] | None = None
+    supposed: Booleans | None = None
     """which of them mostly rest on a supposition, and are hatched"""
 
     @property
     def hatches(self) -> list[str]:
-        """Give the hatch of each bar."""
+        """The hatch of each bar."""
         return [""] * len(self.values) if self.supposed is None else [HATCH if one else "" for one in self.supposed]
 
     @property
@@ -53,7 +54,7 @@ class Counts:
 
     @property
     def bottom(self) -> float:
-        """The smallest: noise can make estimates negative."""
+        """The smallest number that is drawn: noise can make estimates negative."""
         return min(float(np.minimum(self.lows, self.values).min(initial=0.0)), 0.0)
 
 
@@ -158,7 +159,7 @@ class Cells:
     down: Sequence[str]
     across: Sequence[str]
     shares: Floats
-    uncertain: NDArray[np.bool_]
+    uncertain: Booleans
 
 
 def draw_heat_map(cells: Cells, names: tuple[str, str], label: str) -> str:
@@ -170,29 +171,11 @@ def draw_heat_map(cells: Cells, names: tuple[str, str], label: str) -> str:
     high = 18 + CELL_HIGH * len(cells.down) + below + 14
 
     def draw(figure: Any) -> None:
-        from matplotlib.patches import Rectangle
-
         axes = _axes(figure, (before, below + 14, ACROSS - before - 6, CELL_HIGH * len(cells.down)))
         axes.set(xlim=(0, len(cells.across)), ylim=(len(cells.down), 0))
         most = max(float(cells.shares.max()), 1e-12)
-        for (row, column), share in np.ndenumerate(cells.shares):
-            depth = FAINTEST + (1 - FAINTEST) * float(np.sqrt(max(share, 0.0) / most))
-            axes.add_patch(
-                Rectangle((column, row), 1, 1, facecolor=ACCENT, alpha=depth, edgecolor=PAPER, linewidth=1.5)
-            )
-            if cells.uncertain[row, column]:
-                axes.add_patch(Rectangle((column, row), 1, 1, fill=False, linewidth=0, hatch="////", edgecolor=SOFT))
-            shown = f"{100 * share:.0f}" if share >= 0.0095 else f"{100 * share:.1f}".lstrip("0")
-            if share >= LEAST_PRINTED and room(shown, wide, SMALL):
-                axes.text(
-                    column + 0.5,
-                    row + 0.5,
-                    shown,
-                    ha="center",
-                    va="center",
-                    fontsize=SMALL,
-                    color=PAPER if depth > 0.55 else INK,
-                )
+        for row, column in np.ndindex(cells.shares.shape):
+            _draw_share(axes, cells, row, column, most, wide)
         axes.set_yticks(np.arange(len(cells.down)) + 0.5, labels=[fitted(one, before - 6) for one in cells.down])
         named = [fitted(one, below - 6, SMALL) if turned else one for one in cells.across]
         axes.set_xticks(np.arange(len(cells.across)) + 0.5, labels=named, rotation=90 if turned else 0, fontsize=SMALL)
@@ -202,6 +185,23 @@ def draw_heat_map(cells: Cells, names: tuple[str, str], label: str) -> str:
         figure.text(1 - 6 / ACROSS, 3 / high, fitted(names[1], ACROSS / 2), va="bottom", ha="right", fontweight="bold")
 
     return picture((ACROSS, high), draw, label)
+
+
+def _draw_share(axes: Any, cells: Cells, row: int, column: int, most: float, wide: float) -> None:
+    """Draw a cell of a heat map: the more people the darker, hatched where it may be nobody, the share printed if it
+    fits.
+    """
+    from matplotlib.patches import Rectangle
+
+    share = float(cells.shares[row, column])
+    depth = FAINTEST + (1 - FAINTEST) * float(np.sqrt(max(share, 0.0) / most))
+    axes.add_patch(Rectangle((column, row), 1, 1, facecolor=ACCENT, alpha=depth, edgecolor=PAPER, linewidth=1.5))
+    if cells.uncertain[row, column]:
+        axes.add_patch(Rectangle((column, row), 1, 1, fill=False, linewidth=0, hatch="////", edgecolor=SOFT))
+    shown = f"{100 * share:.0f}" if share >= 0.0095 else f"{100 * share:.1f}".lstrip("0")
+    if share >= LEAST_PRINTED and room(shown, wide, SMALL):
+        colour = PAPER if depth > 0.55 else INK
+        axes.text(column + 0.5, row + 0.5, shown, ha="center", va="center", fontsize=SMALL, color=colour)
 
 
 def _axes(figure: Any, box: tuple[float, float, float, float]) -> Any:

@@ -4,16 +4,12 @@ matplotlib writes a document of its own: colours, fonts, styles and names that w
 that only shapes and texts are kept. The few colours that may be drawn with stand for the page's variables, so a picture
 turns dark with the page; names are made its own; numbers are rounded to a hundredth of a pixel.
 
-A ledger as a staircase: every purchase begins where the one before ended, up to what was promised in all.
-
-Rounds of one purchase are told apart by gaps, and every bar has its amount beside it.
-
-How far noise moves answers, by how many people they count: one mark for each question.
-
-The regions of a release: a tree of cuts from above, and attributes as ribbons cut into parts.
-
-A node of the tree is as wide as its share of its parent's people, a part of a ribbon as its share of the whole. What is
-too narrow to be seen is not drawn, so a hundred thousand regions make no larger picture than a hundred.
+There are four pictures. The ledger is a staircase: every purchase begins where the one before ended, up to what was
+promised in all; rounds of one purchase are told apart by gaps, and every bar has its amount beside it. Half-widths of
+answers stand over how many people they count, one mark for each question. The regions of a release are a tree of cuts
+from above, or ribbons, attributes cut into parts: a node is as wide as its share of its parent's people, a part of a
+ribbon as its share of the whole. What is too narrow to be seen is not drawn, so a hundred thousand regions make no
+larger picture than a hundred.
 """
 
 from __future__ import annotations
@@ -28,14 +24,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Booleans, Floats
 from sfumato.pictures.canvas import styled
 
 INK, SOFT, LINE, FILL, BAND, ACCENT, PAPER = (f"#01020{number}" for number in range(1, 8))
-"""Letters, lesser letters, rules, areas, intervals, what stands out, and the ground."""
-SMALL = 9.5
+"""The colours that may be drawn with: letters, lesser letters, rules, areas, intervals, what stands out, and the
+ground.
+"""
 VARIABLES = {
     INK: "--ink",
     SOFT: "--soft",
@@ -45,8 +41,11 @@ VARIABLES = {
     ACCENT: "--accent",
     PAPER: "--paper",
 }
+"""The page's variable of each colour."""
 LETTERS = 10.5
 """The size of letters, in pixels, where a picture is shown as large as it was drawn."""
+SMALL = 9.5
+"""The size of small letters."""
 WIDTH = 0.6
 """How wide a letter is at most, on average, in parts of its size."""
 INLINE = {
@@ -65,19 +64,35 @@ INLINE = {
     "hatch.linewidth": 1.0,
     "figure.facecolor": "none",
 }
+"""Settings of pictures inside a page."""
 KEPT = {"g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "pattern"}
+"""The elements that are kept: shapes and texts."""
 ATTRIBUTES = {"d", "x", "y", "width", "height", "transform", "clip-path", "patternUnits", "id", "href", "style"}
+"""The attributes that are kept, but for colours."""
 COLOURS = {"fill", "stroke"}
+"""The attributes that hold a colour."""
 NUMBER = re.compile(r"-?\d+\.\d+")
 REFERENCE = re.compile(r"url\(#([\w.-]+)\)")
 UNWRITABLE = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
-"""What no such document may hold."""
+"""The characters that no such document may hold."""
 TURNED_BY_NOTHING = re.compile(r"^rotate\(-?0 [^)]*\)$")
 FONT = re.compile(r"font-family:[^;]*;?\s*|font:[^;]*;?\s*")
+ROW = 30.0
+"""The height of a purchase, in pixels."""
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----")
+"""How bars of purchases are filled, one after the other."""
+HIGH = 280.0
+"""The height of the picture of half-widths, in pixels."""
+GUIDES = (1.0, 0.1, 0.01)
+"""Half-widths that are all, a tenth and a hundredth of the answer."""
+NODE_HIGH, RIBBON_HIGH = 44.0, 46.0
+"""The heights of a node and of a ribbon, in pixels."""
+TEXTURES = ("", "////", "....", "xxxx")
+"""How parts of ribbons are filled, one after the other."""
 
 
 def picture(size: tuple[float, float], draw: Callable[[Any], None], label: str, class_: str = "") -> str:
-    """Draw on a figure of so many pixels; give it as an element for a page, named for those who cannot see it."""
+    """Draw on a figure of so many pixels, and return it as an element for a page, named for those who cannot see it."""
     from matplotlib.figure import Figure
 
     written = io.StringIO()
@@ -89,7 +104,7 @@ def picture(size: tuple[float, float], draw: Callable[[Any], None], label: str, 
 
 
 def room(text: str, pixels: float, size: float = LETTERS) -> bool:
-    """Tell whether a text fits into so many pixels."""
+    """Whether a text fits into so many pixels."""
     return len(text) * size * WIDTH <= pixels
 
 
@@ -116,7 +131,7 @@ def _element(document: str, size: tuple[float, float], label: str, class_: str) 
 
 
 def _referred(root: ElementTree.Element) -> set[str]:
-    """Give the names that something in the document speaks of; the others are dropped."""
+    """The names that something in the document refers to; the others are dropped."""
     values = [value for one in root.iter() for value in one.attrib.values()]
     return {found for value in values for found in REFERENCE.findall(value)} | {
         value[1:] for value in values if value.startswith("#")
@@ -144,7 +159,7 @@ def _written(element: ElementTree.Element, mark: str, referred: set[str]) -> Ite
 
 
 def _attributes(element: ElementTree.Element, mark: str, referred: set[str]) -> dict[str, str]:
-    """Give what is kept of an element's attributes: colours become the page's, names this picture's own."""
+    """What is kept of an element's attributes: colours become the page's, names this picture's own."""
     kept: dict[str, str] = {}
     style = FONT.sub("", element.get("style", ""))
     for key, value in element.attrib.items():
@@ -178,10 +193,6 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-ROW = 30.0
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----")
-
-
 @dataclass(frozen=True)
 class Purchase:
     """What one kind of rounds paid, round by round."""
@@ -191,7 +202,7 @@ class Purchase:
 
     @property
     def total(self) -> float:
-        """What it paid in all."""
+        """What the rounds paid in all."""
         return sum(self.paid)
 
 
@@ -208,28 +219,7 @@ def draw_ledger(purchases: Sequence[Purchase], budget: float | None, width: floa
         axes.set(xlim=(0, end), ylim=(len(purchases) + 0.5, -0.5))
         start, gap = 0.0, 0.9 * end / (width - before)
         for row, one in enumerate(purchases):
-            ends = start + np.cumsum(one.paid)
-            lefts = np.concatenate([[start], ends[:-1]])
-            lengths = np.maximum(np.array(one.paid) - gap, np.minimum(np.array(one.paid), gap))
-            axes.barh(
-                [row] * len(lefts),
-                lengths,
-                left=lefts,
-                height=0.52,
-                align="center",
-                color=FILL,
-                linewidth=0,
-                hatch=HATCHES[row % len(HATCHES)],
-            )
-            axes.annotate(
-                _amount(one.total),
-                (float(ends[-1]), row),
-                (5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=SMALL,
-            )
-            start = float(ends[-1])
+            start = _draw_purchase(axes, row, one, start, gap)
             if row + 1 < len(purchases):
                 axes.plot([start, start], [row + 0.26, row + 0.74], color=SOFT, linewidth=0.8)
         axes.barh(len(purchases), whole, height=0.2, color=INK, linewidth=0)
@@ -248,6 +238,26 @@ def draw_ledger(purchases: Sequence[Purchase], budget: float | None, width: floa
     return picture((width, high), draw, label, class_)
 
 
+def _draw_purchase(axes: Any, row: int, one: Purchase, start: float, gap: float) -> float:
+    """Draw the rounds of a purchase from where the one before ended, with gaps between them; return where it ends."""
+    ends = start + np.cumsum(one.paid)
+    lefts = np.concatenate([[start], ends[:-1]])
+    lengths = np.maximum(np.array(one.paid) - gap, np.minimum(np.array(one.paid), gap))
+    axes.barh(
+        [row] * len(lefts),
+        lengths,
+        left=lefts,
+        height=0.52,
+        align="center",
+        color=FILL,
+        linewidth=0,
+        hatch=HATCHES[row % len(HATCHES)],
+    )
+    end = float(ends[-1])
+    axes.annotate(_amount(one.total), (end, row), (5, 0), textcoords="offset points", va="center", fontsize=SMALL)
+    return end
+
+
 def _ticks(end: float) -> list[float]:
     return [0.0, end / 4, end / 2, 3 * end / 4, end]
 
@@ -256,18 +266,13 @@ def _amount(epsilon: float) -> str:
     return f"{epsilon:.3g}"
 
 
-HIGH = 280.0
-GUIDES = (1.0, 0.1, 0.01)
-"""Half-widths that are all, a tenth and a hundredth of the answer."""
-
-
 @dataclass(frozen=True, eq=False)
 class Marks:
     """Answers, half-widths of their intervals, and which of them ask for whole regions."""
 
     sizes: Floats
     halves: Floats
-    whole: NDArray[np.bool_]
+    whole: Booleans
 
 
 def draw_half_widths(marks: Marks, width: float, label: str, class_: str) -> str:
@@ -308,10 +313,6 @@ def _draw_guide(axes: Any, share: float, across: tuple[float, float], up: tuple[
     above = end[0] < across[1]
     offset, side = ((0, 3), "center") if above else ((4, -3), "left")
     axes.annotate(f"{share:.0%}", end, offset, textcoords="offset points", ha=side, fontsize=SMALL, color=SOFT)
-
-
-NODE_HIGH, RIBBON_HIGH = 44.0, 46.0
-TEXTURES = ("", "////", "....", "xxxx")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,4 @@
-"""How much more or fewer rows the parts of two variables share than if the variables were independent.
-
-The numbers behind a picture, apart from how they are drawn.
-
-A data grid as a triangle of panels, one for each pair of variables that are cut into parts.
+"""A data grid as a triangle of panels, one for each pair of variables that are cut into parts.
 
 Parts are as wide as their shares of the rows. A cell's colour tells how many times the rows it has that it would have
 if the two variables were independent. Cells with fewer are hatched, too, and the ratio is printed where there is room,
@@ -18,111 +14,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato import NOT_PRIVATE, Coclustering, Kind, Part, kinds_of
-from sfumato.arrays import Floats
+from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.pictures.canvas import refuse_undrawable, write_picture
 
 BY_CHANCE = 2.0
-"""Rows that are off by up to so many standard deviations tell nothing."""
+"""Counts that are off by up to so many standard deviations are taken for those of independent variables."""
 SLIGHT = 0.05
-"""Nor do those that are off by less than a twentieth."""
-
-
-def pair_counts(found: Coclustering, first: int, second: int) -> Floats:
-    """Give the rows that each part of one variable shares with each part of another: first x second."""
-    others = tuple(axis for axis in range(found.counts.ndim) if axis not in (first, second))
-    counts: Floats = found.counts.sum(axis=others).astype(np.float64)
-    return counts if first < second else counts.T
-
-
-def departures(counts: Floats) -> Floats:
-    """Give the ratio of rows to those expected, r_i c_j / n; 1 where they hardly differ, or not beyond chance.
-
-    By chance, a count of which e are expected varies by about sqrt(e).
-
-    >>> departures(np.array([[90.0, 10.0], [10.0, 90.0]]))
-    array([[1.8, 0.2],
-           [0.2, 1.8]])
-    >>> departures(np.array([[5.0, 4.0], [4.0, 5.0]]))
-    array([[1., 1.],
-           [1., 1.]])
-    """
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    differs = np.abs(counts - expected) > np.maximum(BY_CHANCE * np.sqrt(expected), SLIGHT * expected)
-    return np.asarray(np.divide(counts, expected, out=np.ones(counts.shape), where=differs))
-
-
-def seriation(found: Coclustering, kinds: Sequence[Kind]) -> tuple[NDArray[np.int64], ...]:
-    """Give an order of each variable's parts in which similar groups are neighbours; intervals keep theirs.
-
-    Multiple correspondence analysis: parts that share more rows than expected are pulled together, by the residuals
-    (n_ij - e_ij) / sqrt(e_ij) of all pairs of variables in one symmetric matrix. Its first eigenvector is the line on
-    which all parts lie best; the sign that lets intervals ascend is taken.
-    """
-    sizes = found.grid.shape
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    residuals = np.zeros((starts[-1], starts[-1]))
-    for first in found.informative:
-        for second in found.informative:
-            if first != second:
-                counts = pair_counts(found, first, second)
-                expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-                block = (counts - expected) / np.sqrt(expected)
-                residuals[starts[first] : starts[first + 1], starts[second] : starts[second + 1]] = block
-    line = np.linalg.eigh(residuals)[1][:, -1]
-    places = [line[start:end] for start, end in pairwise(starts.tolist())]
-    rising = sum(
-        float(np.arange(size) @ (place - place.mean()))
-        for size, place, kind in zip(sizes, places, kinds, strict=True)
-        if kind == "numeric"
-    )
-    return tuple(
-        np.arange(size) if kind == "numeric" else np.argsort(place if rising >= 0 else -place, kind="stable")
-        for size, place, kind in zip(sizes, places, kinds, strict=True)
-    )
-
-
+"""Counts that are off by less than this share are taken for those of independent variables, too."""
 MOST_VARIABLES = 8
-"""Of more, the first so many are drawn."""
+"""The most variables that are drawn; of more, the first are."""
 THINNEST = 0.05
-"""No part is drawn narrower than this part of its panel, so that it can be seen and named."""
+"""The least share of a panel that a part takes, so that it can be seen and named."""
 PANEL = (1.6, 6.0)
 """The least and the most inches of a panel's side."""
 INCHES_PER_PART = 0.42
 LONGEST_NAME = 30
 DOUBLINGS = 3
-"""Colours end at eight times as many, and an eighth."""
+"""Colours end at so many doublings, eight times as many, and at so many halvings, an eighth."""
 LETTERS = (0.34, 0.12)
-"""How long and how high a printed ratio is, in inches."""
+"""The length and height of a printed ratio, in inches."""
 COLOURS = "RdBu_r"
 KEY = {"⅛×": 0.125, "¼×": 0.25, "½×": 0.5, "1×": 1.0, "2×": 2.0, "4×": 4.0, "8×": 8.0}
+"""The ratios whose colours are shown, and what they are called."""
 NARROWEST, TOP, INDENT, GAP, SWATCH = 6.0, 1.6, 0.25, 0.1, 0.42
+"""In inches: the least width of the figure, the space above, beside and between panels, and a colour of the key."""
 LETTER, LINE = 0.066, 0.2
-"""Sizes in inches: of the figure, what is around and between panels, a colour of the key, and text."""
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One variable as it is drawn: its parts in order, as wide as they are drawn, and what they are called."""
-
-    name: str
-    order: NDArray[np.int64]
-    labels: tuple[str, ...]
-    widths: Floats
-    inches: float
-
-    @property
-    def borders(self) -> Floats:
-        """Where the parts begin and end, from 0 to 1."""
-        return np.concatenate([[0.0], np.cumsum(self.widths)])
-
-    @property
-    def middles(self) -> Floats:
-        """Where the parts' names stand."""
-        return self.borders[:-1] + self.widths / 2
+"""In inches: the width of a letter, and the height of a line."""
 
 
 def draw_grid(found: Coclustering, out: str | Path) -> None:
@@ -134,6 +54,27 @@ def draw_grid(found: Coclustering, out: str | Path) -> None:
             "Leave --out away, or ask for a finer grid.",
         )
     write_picture(out, lambda: _figure(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One variable as it is drawn: its parts in order, as wide as they are drawn, and what they are called."""
+
+    name: str
+    order: Integers
+    labels: tuple[str, ...]
+    widths: Floats
+    inches: float
+
+    @property
+    def borders(self) -> Floats:
+        """Where the parts begin and end, from 0 to 1."""
+        return np.concatenate([[0.0], np.cumsum(self.widths)])
+
+    @property
+    def middles(self) -> Floats:
+        """Where the parts' names stand, from 0 to 1."""
+        return self.borders[:-1] + self.widths / 2
 
 
 def _figure(found: Coclustering) -> Any:
@@ -163,11 +104,11 @@ def _figure(found: Coclustering) -> Any:
 
 
 def _beside(sides: list[Side]) -> float:
-    """Give the inches that the names of variables and parts take beside the panels."""
+    """The inches that the names of variables and parts take beside the panels."""
     return INDENT + LETTER * max(len(label) for side in sides for label in side.labels) + 2 * LINE
 
 
-def _side(found: Coclustering, axis: int, order: NDArray[np.int64]) -> Side:
+def _side(found: Coclustering, axis: int, order: Integers) -> Side:
     name = found.variables[axis]
     parts = [found.parts[name][part] for part in order.tolist()]
     shares = np.array([part.rows for part in parts]) / found.rows
@@ -215,7 +156,7 @@ def _draw_panel(panel: Any, ratios: Floats, across: Side, down: Side) -> None:
 
 
 def _draw_cell(panel: Any, ratio: float, corner: tuple[float, float], size: tuple[float, float]) -> None:
-    """Colour a cell by how often its ratio doubles, and hatch it if that is less than never."""
+    """Colour a cell by how often its ratio doubles or halves, and hatch it if the ratio is below 1."""
     import matplotlib as mpl
     from matplotlib.patches import Rectangle
 
@@ -228,7 +169,7 @@ def _draw_cell(panel: Any, ratio: float, corner: tuple[float, float], size: tupl
 
 
 def _is_dark(ratio: float) -> bool:
-    """Tell whether letters on a ratio's colour must be white."""
+    """Whether letters on a ratio's colour must be white."""
     return not 0.27 < ratio < 3.7
 
 
@@ -242,7 +183,7 @@ def _print_ratio(panel: Any, ratio: float, middle: tuple[float, float], room: tu
 
 
 def _times(ratio: float) -> str:
-    """Write a ratio in few letters.
+    """A ratio in few letters.
 
     >>> [_times(ratio) for ratio in (12.3, 2.34, 0.62, 0.04, 0.0)]
     ['12×', '2.3×', '0.6×', '0.04×', '0']
@@ -287,3 +228,57 @@ def _draw_head(figure: Any, found: Coclustering) -> None:
     key.spines[:].set_visible(False)
     says = "the rows that independent attributes would have;\nparts are as wide as their shares of the rows"
     figure.text((INDENT + inches + 0.15) / width, 1 - 0.9 / height, says, fontsize=7, va="center", color="#444444")
+
+
+def pair_counts(found: Coclustering, first: int, second: int) -> Floats:
+    """The rows that each part of one variable shares with each part of another: first x second."""
+    others = tuple(axis for axis in range(found.counts.ndim) if axis not in (first, second))
+    counts: Floats = found.counts.sum(axis=others).astype(np.float64)
+    return counts if first < second else counts.T
+
+
+def departures(counts: Floats) -> Floats:
+    """The ratio of rows to those expected, r_i c_j / n; 1 where they hardly differ, or not beyond chance.
+
+    By chance, a count of which e are expected varies by about sqrt(e).
+
+    >>> departures(np.array([[90.0, 10.0], [10.0, 90.0]]))
+    array([[1.8, 0.2],
+           [0.2, 1.8]])
+    >>> departures(np.array([[5.0, 4.0], [4.0, 5.0]]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    differs = np.abs(counts - expected) > np.maximum(BY_CHANCE * np.sqrt(expected), SLIGHT * expected)
+    return np.asarray(np.divide(counts, expected, out=np.ones(counts.shape), where=differs))
+
+
+def seriation(found: Coclustering, kinds: Sequence[Kind]) -> tuple[Integers, ...]:
+    """An order of each variable's parts in which similar groups are neighbours; intervals keep theirs.
+
+    Multiple correspondence analysis: parts that share more rows than expected are pulled together, by the residuals
+    (n_ij - e_ij) / sqrt(e_ij) of all pairs of variables in one symmetric matrix. Its first eigenvector is the line on
+    which all parts lie best; the sign that lets intervals ascend is taken.
+    """
+    sizes = found.grid.shape
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    residuals = np.zeros((starts[-1], starts[-1]))
+    for first in found.informative:
+        for second in found.informative:
+            if first != second:
+                counts = pair_counts(found, first, second)
+                expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+                block = (counts - expected) / np.sqrt(expected)
+                residuals[starts[first] : starts[first + 1], starts[second] : starts[second + 1]] = block
+    line = np.linalg.eigh(residuals)[1][:, -1]
+    places = [line[start:end] for start, end in pairwise(starts.tolist())]
+    rising = sum(
+        float(np.arange(size) @ (place - place.mean()))
+        for size, place, kind in zip(sizes, places, kinds, strict=True)
+        if kind == "numeric"
+    )
+    return tuple(
+        np.arange(size) if kind == "numeric" else np.argsort(place if rising >= 0 else -place, kind="stable")
+        for size, place, kind in zip(sizes, places, kinds, strict=True)
+    )

@@ -1,5 +1,4 @@
-"""The trusted core and the only door to the data: budgets, questions, the meter that charges for them, exact noise, and
-the ledger.
+"""The trusted core, and the only door to the data: budgets, questions, the meter that charges for them, noise, ledger.
 
-It is small on purpose and slow to change; each claim is proved beside the code that relies on it.
+It is kept small. Each claim about privacy is proved beside the code that relies on it.
 """

@@ -1,7 +1,7 @@
-"""Epsilon as an exact fraction, and the plan of what a publication will spend.
+"""Epsilon as an exact fraction, the schedule of what a publication will spend, and the debits that it makes.
 
-The fraction that is debited is the fraction that scales the noise, so it must never be rounded on the way; and a plan
-must be complete before any data is opened, so it is a value of its own.
+The fraction that is debited is the fraction that scales the noise, so it must never be rounded on the way. A schedule
+is complete before any data is opened.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from sfumato.exact import read_fraction
 FINEST = 10**6
 """A user's epsilon has a denominator of at most this."""
 LARGEST = 1000
-"""Beyond this epsilon there is nothing left to promise."""
+"""No epsilon is larger: beyond it there is nothing left to promise."""
 FINEST_PART = 2**31
-"""A part of it, after division among rounds, has a denominator up to this: the samplers multiply it in 64 bits."""
+"""A part of epsilon, for one round, has a denominator of at most this: the samplers multiply it in 64 bits."""
 GRAIN = Fraction(1, 10**9)
 """Where places pay different amounts, they pay whole grains, so that arrays of amounts are exact."""
-
-
 INFINITE = math.inf
-"""The epsilon of what promises none."""
+"""The epsilon of a publication that promises none."""
 Total = Fraction | float
-"""An exact epsilon, or INFINITE: the only float there is."""
+"""An exact epsilon, or INFINITE, which is the only float."""
 
 
 def epsilon_of(value: str | int | float | Fraction) -> Fraction:
@@ -57,7 +55,7 @@ def epsilon_of(value: str | int | float | Fraction) -> Fraction:
 
 
 def payable(amount: Fraction) -> Fraction:
-    """Give the amount itself if it can be sampled exactly, else the next lower one that can.
+    """The amount itself if it can be sampled exactly, else the next lower one that can.
 
     >>> payable(Fraction(1, 52)), payable(Fraction(1, 3 * 10**12))
     (Fraction(1, 52), Fraction(0, 1))
@@ -68,23 +66,23 @@ def payable(amount: Fraction) -> Fraction:
 
 
 def grains_of(amount: Fraction) -> int:
-    """Give the whole grains in an amount."""
+    """The number of whole grains in an amount."""
     return int(amount // GRAIN)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What each round will cost, by label, in order; the parts sum to the whole by definition.
+    """What each round will cost, by label, in order.
 
     Parts that are too fine to be sampled exactly are rounded down to what can be paid.
     """
 
     parts: Mapping[str, Fraction]
     open_part: str | None = None
-    """a part that is spent in as many rounds as it takes, which nobody knows beforehand"""
+    """the part, if any, that is spent in as many rounds as it takes, a number that is not known beforehand"""
 
     def __post_init__(self) -> None:
-        """Make the parts payable and fixed; refuse those that are nothing."""
+        """Make the parts payable and immutable; refuse those that are 0."""
         object.__setattr__(self, "parts", MappingProxyType({name: payable(part) for name, part in self.parts.items()}))
         for label, part in self.parts.items():
             if part <= 0:
@@ -94,28 +92,28 @@ class Schedule:
                 )
 
     def __getitem__(self, label: str) -> Fraction:
-        """Give the planned cost of a round."""
+        """The planned cost of a round."""
         return self.parts[label]
 
     def in_grains(self, last: str, whole: Fraction) -> Schedule:
-        """Round all parts down to whole grains and give what that leaves of the whole to the last."""
+        """Round all parts but the last down to whole grains; the last gets what that leaves of the whole."""
         parts = {label: grains_of(part) * GRAIN for label, part in self.parts.items() if label != last}
         return replace(self, parts=parts | {last: whole - sum(parts.values(), Fraction(0))})
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        """The rounds that are known beforehand."""
+        """The labels of the rounds that are known beforehand."""
         return tuple(label for label in self.parts if label != self.open_part)
 
     @property
     def total(self) -> Fraction:
-        """The whole."""
+        """The sum of all parts."""
         return sum(self.parts.values(), Fraction(0))
 
 
 @dataclass(frozen=True)
 class Debit:
-    """What one round did and cost: the vocabulary of ledger and manifest, whose meaning never changes."""
+    """What one round did and cost: one line of ledger and manifest, whose fields never change their meaning."""
 
     label: str
     mechanism: str
@@ -126,12 +124,12 @@ class Debit:
 
 @dataclass(frozen=True)
 class NonPrivate:
-    """A look at exact counts, and why: no epsilon bounds what it tells, so it makes a table's total infinite."""
+    """A look at exact counts, and the reason: no epsilon bounds what it tells, so it makes a table's total infinite."""
 
     label: str
     reason: str
 
     @property
     def epsilon(self) -> float:
-        """Give infinity."""
+        """Infinity."""
         return INFINITE

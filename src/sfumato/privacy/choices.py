@@ -1,14 +1,12 @@
-"""Questions about a table in public terms: which specialization to choose.
+"""Questions about a table in public terms: which candidates to choose; and how the meter scores these.
 
-Candidates come by the million, so they are arrays, and one entry may stand for all splits of a range. Groups of
-candidates are chosen from side by side, and a group must not share records with another: that is checked here, because
-the price depends on it.
-
-From counts to the scores of candidates, inside the meter.
+There are millions of candidates, so they are arrays, and one entry may stand for all splits of a range. One candidate
+of each group is chosen, and a group must not share records with another: that is checked here, because the price
+depends on it.
 
 Between two leaves that hold someone, all splits of a range divide its records alike. They are scored once, as a run of
 copies, so that a level of a deep tree costs as much as its records and not as much as its empty domain. The choice
-among the copies is as if each were there (see `selection`): which leaves hold someone stays inside.
+among the copies is as if each were there (see `selection`): which leaves hold someone stays inside the meter.
 """
 
 from __future__ import annotations
@@ -27,33 +25,37 @@ from sfumato.privacy.scores import Children, Score
 from sfumato.privacy.selection import Scored
 from sfumato.privacy.tally import Breakdown, Counts, Tally
 
+CHUNK = 1 << 20
+"""About how many candidates are scored at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Choices:
     """Groups of candidates on the counts of one tally, one candidate of each group to be chosen.
 
-    Candidates of one group may overlap: that is one choice. Different groups must concern different records, so that
+    Candidates of one group may overlap: that is one choice. Different groups must be about different records, so that
     all are paid with one debit (parallel composition): they lie in different places, or in disjoint ranges of one
-    attribute. Group g has the candidates `group_starts[g]` to `group_starts[g + 1]`.
+    attribute.
     """
 
     tally: Tally
     candidates: Candidates
     group_starts: Integers
+    """group g has the entries `group_starts[g]` to `group_starts[g + 1]`"""
 
     @classmethod
     def of(cls, tally: Tally, groups: Sequence[Candidates]) -> Choices:
-        """Choose from groups given one by one."""
+        """Choices from groups given one by one."""
         return cls(tally, Candidates.join(groups), starts_of(np.array([len(group) for group in groups], np.int64)))
 
     @classmethod
     def by_place(cls, tally: Tally, candidates: Candidates) -> Choices:
-        """Choose once in every place that has an entry; candidates are in the order of their places."""
+        """One choice in every place that has an entry; candidates come in the order of their places."""
         first = np.flatnonzero(np.diff(candidates.places, prepend=-1))
         return cls(tally, candidates, np.append(first, len(candidates)))
 
     def __post_init__(self) -> None:
-        """Refuse groups that are empty, share records, or ask for what the tally does not count; keep the others."""
+        """Refuse groups that are empty, share records, or ask for what the tally does not count."""
         object.__setattr__(self, "group_starts", frozen(self.group_starts))
         if not self._well_formed():
             raise PrivacyError(
@@ -68,14 +70,14 @@ class Choices:
 
     @property
     def groups(self) -> int:
-        """How many choices are made."""
+        """The number of groups, which is that of choices."""
         return len(self.group_starts) - 1
 
     @property
     def places(self) -> Integers:
-        """The place of each group; on a tree, where places pay by themselves, each group must have its own."""
+        """The place of each group; on a tree, where places pay different amounts, each group must have its own."""
         if isinstance(self.tally.partition, Tree) and not self._apart:
-            raise PrivacyError("every group must have a leaf of its own", BLAME)
+            raise PrivacyError("every group must have an end of its own", BLAME)
         return self.candidates.places[self.group_starts[:-1]]
 
     @cached_property
@@ -87,16 +89,16 @@ class Choices:
 
     @property
     def number(self) -> int:
-        """How many single candidates there are in all."""
+        """The number of single candidates in all entries."""
         return int(self.candidates.each.sum())
 
     @cached_property
     def candidate_starts(self) -> Integers:
-        """Where the candidates of each entry begin, and the end."""
+        """Where the candidates of each entry begin, and where the last ends."""
         return read_only(starts_of(self.candidates.each))
 
     def chosen(self, picks: Integers) -> Candidates:
-        """Give the picked candidate of each group; a pick counts the candidates of its group."""
+        """The candidate picked in each group, by its number among the group's single candidates."""
         at = self.candidate_starts[self.group_starts[:-1]] + picks
         candidates = np.searchsorted(self.candidate_starts, at, side="right") - 1
         return self.candidates.pick(candidates, at - self.candidate_starts[candidates])
@@ -126,7 +128,7 @@ class Choices:
         return bool(step.all() and places.all() and ((asked.lows >= 0) & (asked.highs <= leaves)).all())
 
     def _disjoint(self) -> bool:
-        """Compare, within each place, the hulls of the groups: they must follow one another on one attribute."""
+        """Whether groups share no record: within a place, their hulls must follow one another on one attribute."""
         if self._apart:
             return True
         asked = self.candidates
@@ -143,13 +145,9 @@ class Choices:
         return bool(((places[first][left] != places[first][right]) | apart).all())
 
 
-CHUNK = 1 << 20
-"""Candidates scored at a time."""
-
-
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """Runs of candidates that are scored alike: the entry each belongs to, its copies and its score."""
+    """Runs of candidates that have one score: the entry each belongs to, how many copies it has, and its score."""
 
     entries: Integers
     copies: Integers
@@ -157,7 +155,7 @@ class _Runs:
 
 
 def score_choices(choices: Choices, counts: Counts, score: Score, stakes: Integers) -> Scored:
-    """Score every candidate of every group; a group's deficits count as many times as its stakes say."""
+    """Score every candidate of every group; a group's deficits count as many times as its stakes."""
     pieces = []
     for kind in _alike(choices.candidates):
         breakdown = counts.by_leaf[int(choices.candidates.attributes[kind[0]])]
@@ -170,20 +168,20 @@ def score_choices(choices: Choices, counts: Counts, score: Score, stakes: Intege
 
 
 def _alike(offered: Candidates) -> Iterator[Integers]:
-    """Give the candidates of one attribute and one kind at a time."""
+    """The entries of one attribute and one kind (splits or single candidates) at a time."""
     kinds = offered.attributes * 2 + offered.is_split
     for kind in np.unique(kinds):
         yield np.flatnonzero(kinds == kind)
 
 
 def _chunks(entries: Integers, each: Integers) -> Iterator[Integers]:
-    """Cut entries into pieces of about CHUNK single candidates, as the schema says."""
+    """Cut entries into pieces of about CHUNK single candidates; their number follows from the schema."""
     piece = np.cumsum(each) // CHUNK
     return iter(np.split(entries, np.flatnonzero(np.diff(piece)) + 1))
 
 
 def _single_runs(offered: Candidates, breakdown: Breakdown, score: Score) -> _Runs:
-    """Score candidates that are one candidate each, divided at their own borders."""
+    """Score entries that are one candidate each, divided at their own borders."""
     lows = np.delete(offered.borders, offered.starts[1:] - 1)
     highs = np.delete(offered.borders, offered.starts[:-1])
     counts = breakdown.between(np.repeat(offered.places, offered.children), lows, highs)
@@ -235,7 +233,7 @@ def _split_runs(offered: Candidates, breakdown: Breakdown, score: Score) -> _Run
 
 
 def _in_order(choices: Choices, pieces: list[_Runs], stakes: Integers) -> Scored:
-    """Put runs in the order of their entries, whole groups one after the other; a piece has whole entries, in order."""
+    """Put runs in the order of their entries, group after group; a piece has whole entries, in order."""
     sizes = np.zeros(len(choices.candidates), np.int64)
     for piece in pieces:
         sizes += np.bincount(piece.entries, minlength=len(sizes))

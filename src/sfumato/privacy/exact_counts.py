@@ -1,7 +1,7 @@
-"""The other door: exact counts, for methods that are not differentially private and say so.
+"""Exact counts, for methods that are not differentially private and say so.
 
-Not a meter with the noise turned off but a type of its own, so that a differentially private method cannot be handed
-it by mistake. It notes in the ledger that no epsilon bounds what follows, and why, **before** it looks.
+This is a type of its own, not a meter with the noise turned off, so that a differentially private method cannot be
+given it by mistake. It notes in the ledger that no epsilon bounds what follows, and why, **before** it looks.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ class Notebook(Protocol):
 
 
 class ExactCounts:
-    """Answers tallies exactly, and lists what occurs. Questions are asked in public terms here, too: of rows, only how
-    often each combination of values occurs can be asked.
+    """Answers tallies exactly, and lists the combinations that occur.
+
+    Questions are in public terms here, too: one can ask how often a combination of values occurs, and nothing else.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class ExactCounts:
         reason: str,
         watch: Callable[[str], None] | None = None,
     ) -> None:
-        """Stand between a method and an engine on a table of this domain; `watch` hears of each look."""
+        """Stand between a method and an engine on a table of this domain; `watch` is told of each look."""
         self._engine = engine
         self._notebook = notebook
         self._domain = domain
@@ -45,7 +46,7 @@ class ExactCounts:
 
     @property
     def lines(self) -> tuple[NonPrivate, ...]:
-        """What was noted so far."""
+        """The lines that were noted so far."""
         return tuple(self._lines)
 
     def tally(self, tally: Tally, label: str) -> Counts:
@@ -59,9 +60,9 @@ class ExactCounts:
         return self._engine.combinations(grid, classes)
 
     def _note(self, domain: Domain, label: str) -> None:
-        """Write down a look that is about to be made.
+        """Write a look down before it is made.
 
-        Looks of one label are one line: infinity twice is no more than once, so a line tells what was looked for.
+        Looks with one label are one line: infinity twice is no more than once, so lines only say what was looked for.
         """
         if domain != self._domain:
             raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)

@@ -1,23 +1,10 @@
-"""The tables of a ledger's file, which refuse to change what they hold, and how epsilons are read from them.
+"""The ledger: the durable record of what a table has paid, in one SQLite file that every process shares.
 
-Apart from the ledger because it is all words: what stands here is what every ledger that was ever begun has.
-
-How far a ledger has come, noted in a small file beside it, so that an older copy put in its place is found out.
-
-The ledger alone cannot tell: a restored backup is a perfect ledger of an earlier day. The note is written after each
-commit, so it never runs ahead; it may lag by a commit, which errs on the safe side, since a publication whose last line
-is forgotten holds all it reserved. Whoever replaces both files, or removes the note, is not found out.
-
-What a ledger says about its table: every publication, what is gone, what is left, and what that forbids.
-
-Apart from the ledger because these are values: they are read in one transaction, decided on, and shown to people.
-
-The durable record of what a table has paid: one SQLite file, shared by every process, only ever appended to.
-
-A publication first reserves its whole epsilon in one transaction (so two at once cannot overspend), then every round
-writes its debit **before** the data is looked at. A crash leaves the debits that were written and the reservation,
-which a person can settle; nothing is ever updated or deleted, and triggers refuse to. A publication without epsilon
-holds and pays infinity, written `inf`. A witness beside the file notices an older copy in its place.
+It is only ever appended to: nothing is updated or deleted, and triggers refuse to. A publication first reserves its
+whole epsilon in one transaction (so two at once cannot overspend), then every round writes its debit **before** the
+data is looked at. A crash leaves the debits that were written and the reservation, which a person can settle. A
+publication without epsilon holds and pays infinity, written `inf`. A `Witness` beside the file notices when an older
+copy was put in its place.
 """
 
 from __future__ import annotations
@@ -37,95 +24,15 @@ from sfumato.errors import BudgetError, LedgerError, PrivacyError
 from sfumato.exact import read_fraction
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
 
-APPLICATION = 0x5F0A70
-"""The mark of a ledger in the file's header."""
-REFUSE = "begin select raise(abort, 'the ledger is append-only'); end"
-TABLES = {
-    "account": "format integer not null, name text not null, opened text not null",
-    "budget": "at text not null, epsilon text",
-    "publication": "id text primary key, at text not null, method text not null, epsilon text not null",
-    "debit": """publication text not null references publication(id), at text not null, label text not null,
-        mechanism text not null, epsilon text not null, sensitivity text not null, cells integer not null""",
-    "settlement": """publication text primary key references publication(id), at text not null,
-        outcome text not null check (outcome in ('published', 'failed', 'settled by hand')), digest text""",
-}
-ONCE = [*((table, "rowid") for table in TABLES), ("publication", "id"), ("settlement", "publication")]
-"""What no second row may have: inserting it would replace the first."""
-LAST = " union all ".join(f"select max(rowid) as last from {table}" for table in TABLES)
-LINES = f"select coalesce(sum(last), 0) from ({LAST})"
-"""How many rows there are: nothing is ever deleted, so the last one's number says it."""
-
-
-def layout() -> Iterator[str]:
-    """Give the statements that begin a ledger."""
-    yield f"pragma application_id = {APPLICATION}"
-    for table, columns in TABLES.items():
-        yield f"create table {table} ({columns})"
-        for change in ("update", "delete"):
-            yield f"create trigger {table}_{change} before {change} on {table} {REFUSE}"
-    for table, key in ONCE:
-        same = f"when exists (select 1 from {table} where {key} = new.{key})"
-        yield f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}"
-
-
-def total_of(text: str) -> Total:
-    """Read what a publication reserved or paid."""
-    return INFINITE if text == str(INFINITE) else fraction_of(text)
-
-
-def fraction_of(text: str) -> Fraction:
-    """Read an epsilon; one that was not written by us could be of any size."""
-    fraction = read_fraction(text)
-    if fraction is None or fraction < 0:
-        raise ValueError("an epsilon must be a fraction")
-    return fraction
-
-
+FORMAT = 1
+"""The version of the file format."""
+PATIENCE = 30.0
+"""How many seconds to wait for another process's transaction."""
 SUFFIX = ".head"
+"""What the name of the witness's file has after the ledger's."""
 
-
-@dataclass(frozen=True)
-class Witness:
-    """The note beside a ledger: the most lines that the ledger was ever seen to have."""
-
-    ledger: Path
-
-    @property
-    def path(self) -> Path:
-        """Where the note is."""
-        return self.ledger.with_name(self.ledger.name + SUFFIX)
-
-    @property
-    def seen(self) -> int:
-        """The lines that were seen; 0 where nothing readable says so."""
-        with suppress(OSError, UnicodeDecodeError):
-            with self.path.open("rb") as file:
-                text = file.read(20).decode("ascii").strip()
-            if text.isdigit():
-                return int(text)
-        return 0
-
-    def note(self, lines: int) -> None:
-        """Note that there are so many lines. A note that cannot be written is left as it was: nothing rests on it."""
-        if lines <= self.seen:
-            return
-        aside = self.path.with_name(f".{uuid.uuid4().hex[:12]}{SUFFIX}")
-        with suppress(OSError):
-            try:
-                aside.write_text(f"{lines}\n", encoding="ascii")
-                aside.replace(self.path)
-            finally:
-                aside.unlink(missing_ok=True)
-
-    def refuse_older(self, lines: int) -> None:
-        """Refuse a ledger that has fewer lines than were seen: something that was paid is not in it."""
-        seen = self.seen
-        if lines < seen:
-            raise LedgerError(
-                f"ledger {self.ledger} must have the {seen:,} lines that {self.path.name} has seen, and has {lines:,}: "
-                "it was deleted, or an older copy was put in its place",
-                "Put the newer one back. If it is lost, lower the budget by what was paid, and remove that file.",
-            )
+Outcome = Literal["published", "failed", "settled by hand"]
+"""How a publication ended."""
 
 
 @dataclass(frozen=True)
@@ -139,18 +46,18 @@ class Publication:
     outcome: str
     debits: tuple[Debit | NonPrivate, ...] = field(default=())
     digest: str | None = None
-    """the manifest's, if the release was written by the publication itself"""
+    """of the manifest, if the release was written by the publication itself"""
 
     @property
     def paid(self) -> Total:
-        """What its rounds cost: infinity, if one had no epsilon."""
+        """What its rounds cost; infinity if one had no epsilon."""
         return sum((debit.epsilon for debit in self.debits), Fraction(0))
 
     @property
     def held(self) -> Total:
-        """What it takes from the lifetime budget: all it reserved while open, what it paid once settled.
+        """What it takes from the lifetime budget: all that it reserved while open, what it paid once settled.
 
-        One that was published without epsilon takes everything, whatever was noted.
+        One that was published without epsilon takes infinity, whatever was noted.
         """
         unbounded = self.reserved == INFINITE and self.outcome == "published"
         return self.reserved if self.outcome == "open" or unbounded else self.paid
@@ -158,20 +65,21 @@ class Publication:
 
 @dataclass(frozen=True)
 class Statement:
-    """Everything the ledger knows about its table."""
+    """Everything that the ledger says about its table, read in one transaction."""
 
     name: str
     budget: Fraction | None
+    """for the table's lifetime; None for no limit"""
     publications: tuple[Publication, ...]
 
     @property
     def spent(self) -> Total:
-        """What is gone or held: infinity, once something was published without epsilon."""
+        """What is paid or held; infinity once something was published without epsilon."""
         return sum((publication.held for publication in self.publications), Fraction(0))
 
     @property
     def without_epsilon(self) -> tuple[Publication, ...]:
-        """The publications that no epsilon bounds."""
+        """The publications that hold infinity."""
         return tuple(publication for publication in self.publications if publication.held == INFINITE)
 
     @property
@@ -183,7 +91,7 @@ class Statement:
         return Fraction(0) if isinstance(spent, float) else max(self.budget - spent, Fraction(0))
 
     def refuse_disclosure(self, *, despite_budget: bool) -> None:
-        """Refuse to publish without epsilon a table with a lifetime budget, unless the holder says so."""
+        """Refuse to publish a table with a lifetime budget without epsilon, unless the holder insists."""
         if self.budget is not None and not despite_budget:
             raise BudgetError(
                 f"table {self.name} must be published with an epsilon: it has a lifetime budget "
@@ -207,18 +115,11 @@ class Statement:
             )
 
 
-FORMAT = 1
-PATIENCE = 30.0
-"""Seconds to wait for another process's transaction."""
-
-Outcome = Literal["published", "failed", "settled by hand"]
-
-
 class Ledger:
     """One table's account in a file. Every call is one durable transaction."""
 
     def __init__(self, path: str | Path, name: str, budget: Fraction | None) -> None:
-        """Open the ledger of this table; a file that does not exist is begun with the first reservation."""
+        """Open the ledger of this table; a file that does not exist is made with the first publication."""
         if budget is not None:
             _refuse_nothing("the lifetime budget", budget)
         self.path, self._name, self._declared = Path(path), name, budget
@@ -277,7 +178,7 @@ class Ledger:
         )
 
     def begin(self) -> None:
-        """Begin the ledger if there is none: made aside and put in place whole, unless another process was first."""
+        """Make the ledger if there is none: it is written aside and put in place whole, unless another was first."""
         if self.path.exists():
             return
         self._witness.refuse_older(0)
@@ -331,7 +232,7 @@ class Ledger:
         return None if text is None else fraction_of(text)
 
     def statement(self) -> Statement:
-        """Read everything."""
+        """Everything that the ledger says."""
         if not self.path.exists():
             self._witness.refuse_older(0)
             return Statement(self._name, self._declared, ())
@@ -362,7 +263,7 @@ class Ledger:
         self.statement().refuse_beyond(epsilon)
 
     def reserve(self, method: str, epsilon: Fraction) -> Reservation:
-        """Set a publication's whole epsilon aside, or refuse, in one step that no other process can come between."""
+        """Set a publication's whole epsilon aside, or refuse, in one transaction."""
         _refuse_nothing("epsilon", epsilon)
         self.begin()
         with self._transaction() as db:
@@ -373,7 +274,7 @@ class Ledger:
         return Reservation(self, key, epsilon)
 
     def refuse_disclosure(self, *, despite_budget: bool) -> None:
-        """Refuse to publish without epsilon what has a lifetime budget, unless the holder says so."""
+        """Refuse to publish a table with a lifetime budget without epsilon, unless the holder insists."""
         self.statement().refuse_disclosure(despite_budget=despite_budget)
 
     def disclose(self, method: str, *, despite_budget: bool) -> Disclosure:
@@ -392,7 +293,7 @@ class Ledger:
         return key
 
     def debit(self, publication: str, debit: Debit) -> None:
-        """Write one debit, durably, against an open publication that can still pay it."""
+        """Write one debit, durably, for an open publication that can still pay it."""
         if debit.epsilon < 0:
             raise BudgetError(f"{debit.label} ({debit.epsilon}) must not be negative", "Report this: it is a mistake.")
         with self._transaction() as db:
@@ -406,7 +307,7 @@ class Ledger:
             self._write_line(db, publication, debit.label, *how)
 
     def note(self, publication: str, line: NonPrivate) -> None:
-        """Write one look without epsilon, durably, into an open publication that never promised one."""
+        """Write one look without epsilon, durably, for an open publication that never promised one."""
         with self._transaction() as db:
             reserved, _ = self._open_account_of(db, publication)
             if reserved != INFINITE:
@@ -421,7 +322,7 @@ class Ledger:
         db.execute("insert into debit values (?, ?, ?, ?, ?, ?, ?)", (publication, _now(), label, *how))
 
     def settle(self, publication: str, outcome: Outcome, digest: str | None = None) -> None:
-        """End an open publication: from now on it holds what its debits say."""
+        """End an open publication: from now on it holds what it paid."""
         with self._transaction() as db:
             self._open_account_of(db, publication)
             db.execute("insert into settlement values (?, ?, ?, ?)", (publication, _now(), outcome, digest))
@@ -449,7 +350,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class OpenPublication:
-    """A publication that is under way."""
+    """A publication that is under way in the ledger."""
 
     ledger: Ledger
     id: str
@@ -461,7 +362,7 @@ class OpenPublication:
 
 @dataclass(frozen=True)
 class Reservation(OpenPublication):
-    """One publication's claim on the ledger: what the meter pays from."""
+    """A publication that has reserved an epsilon: the meter's payer."""
 
     epsilon: Fraction
 
@@ -472,11 +373,107 @@ class Reservation(OpenPublication):
 
 @dataclass(frozen=True)
 class Disclosure(OpenPublication):
-    """One publication without epsilon: where its looks are noted."""
+    """A publication without epsilon: where its looks are noted."""
 
     def note(self, line: NonPrivate) -> None:
         """Write a line; when this returns, it is on disk."""
         self.ledger.note(self.id, line)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A small file beside a ledger that notes the most lines it ever had, to notice an older copy in its place.
+
+    The ledger alone cannot tell: a restored backup is a perfect ledger of an earlier day. The note is written after
+    each commit, so it never runs ahead; it may lag by a commit, which errs on the safe side, since a publication whose
+    last line is forgotten holds all it reserved. Replacing both files, or removing the note, is not noticed.
+    """
+
+    ledger: Path
+
+    @property
+    def path(self) -> Path:
+        """The file of the note."""
+        return self.ledger.with_name(self.ledger.name + SUFFIX)
+
+    @property
+    def seen(self) -> int:
+        """The number of lines noted; 0 if there is no readable note."""
+        with suppress(OSError, UnicodeDecodeError):
+            with self.path.open("rb") as file:
+                text = file.read(20).decode("ascii").strip()
+            if text.isdigit():
+                return int(text)
+        return 0
+
+    def note(self, lines: int) -> None:
+        """Note this many lines, if they are more. A note that cannot be written is left: no guarantee rests on it."""
+        if lines <= self.seen:
+            return
+        aside = self.path.with_name(f".{uuid.uuid4().hex[:12]}{SUFFIX}")
+        with suppress(OSError):
+            try:
+                aside.write_text(f"{lines}\n", encoding="ascii")
+                aside.replace(self.path)
+            finally:
+                aside.unlink(missing_ok=True)
+
+    def refuse_older(self, lines: int) -> None:
+        """Refuse a ledger that has fewer lines than were noted: something that was paid is not in it."""
+        seen = self.seen
+        if lines < seen:
+            raise LedgerError(
+                f"ledger {self.ledger} must have the {seen:,} lines that {self.path.name} has seen, and has {lines:,}: "
+                "it was deleted, or an older copy was put in its place",
+                "Put the newer one back. If it is lost, lower the budget by what was paid, and remove that file.",
+            )
+
+
+APPLICATION = 0x5F0A70
+"""The mark of a ledger in the file's header."""
+REFUSE = "begin select raise(abort, 'the ledger is append-only'); end"
+"""What triggers do instead of a change."""
+TABLES = {
+    "account": "format integer not null, name text not null, opened text not null",
+    "budget": "at text not null, epsilon text",
+    "publication": "id text primary key, at text not null, method text not null, epsilon text not null",
+    "debit": """publication text not null references publication(id), at text not null, label text not null,
+        mechanism text not null, epsilon text not null, sensitivity text not null, cells integer not null""",
+    "settlement": """publication text primary key references publication(id), at text not null,
+        outcome text not null check (outcome in ('published', 'failed', 'settled by hand')), digest text""",
+}
+"""The tables that every ledger has, with their columns."""
+ONCE = [*((table, "rowid") for table in TABLES), ("publication", "id"), ("settlement", "publication")]
+"""Keys that no second row may have: an `insert or replace` would remove the first."""
+LAST = " union all ".join(f"select max(rowid) as last from {table}" for table in TABLES)
+"""The number of the last row of each table, which is how many it has: nothing is ever deleted."""
+LINES = f"select coalesce(sum(last), 0) from ({LAST})"
+"""How many rows all tables have."""
+
+
+def layout() -> Iterator[str]:
+    """The statements that make the tables of a ledger, which refuse to change what they hold."""
+    yield f"pragma application_id = {APPLICATION}"
+    for table, columns in TABLES.items():
+        yield f"create table {table} ({columns})"
+        for change in ("update", "delete"):
+            yield f"create trigger {table}_{change} before {change} on {table} {REFUSE}"
+    for table, key in ONCE:
+        same = f"when exists (select 1 from {table} where {key} = new.{key})"
+        yield f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}"
+
+
+def total_of(text: str) -> Total:
+    """Read an epsilon or infinity: what a publication reserved or paid."""
+    return INFINITE if text == str(INFINITE) else fraction_of(text)
+
+
+def fraction_of(text: str) -> Fraction:
+    """Read an epsilon; in a damaged file it could be anything."""
+    fraction = read_fraction(text)
+    if fraction is None or fraction < 0:
+        raise ValueError("an epsilon must be a fraction")
+    return fraction
 
 
 def _refuse_nothing(what: str, epsilon: Fraction) -> None:

@@ -1,7 +1,7 @@
-"""What was measured: a question in public terms, and the noisy answer that carries its own noise level.
+"""Measurements: a question in public terms, and noisy counts with the exact rates of their noise.
 
-These are the only types that leave the trusted core for everyone: methods receive measurements, drafts and releases are
-made of them. Whoever has the measurements can add up what they cost, without believing the manifest.
+Methods receive measurements; drafts and releases are made of them. Whoever has the measurements can add up what they
+cost (`most_paid`), without believing the manifest.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.arrays import NONE, Codes, Floats, Integers
+from sfumato.arrays import NONE, Codes, Floats, Integers, read_only
 from sfumato.errors import BLAME, PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Regions
 from sfumato.geometry.tree import Tree
+from sfumato.privacy.budget import Debit
 
 LEAST_VARIANCE = 1e-100
-"""Noise so small that its variance is 0 in floating point still leaves its counts a finite say."""
+"""The least variance of noise: one that is 0 in floating point would give its counts infinite weight."""
 
 
 def variance_of(rate: Fraction) -> float:
-    """Compute the variance of discrete Laplace noise: 2 q / (1 - q)^2 for q = exp(-rate).
+    """The variance of discrete Laplace noise: 2 q / (1 - q)^2 for q = exp(-rate).
 
     >>> round(variance_of(Fraction(1)), 6)
     1.841347
@@ -38,24 +39,25 @@ def variance_of(rate: Fraction) -> float:
 class Noisy:
     """Counts, a row for each place, with discrete Laplace noise: P(x) is proportional to exp(-rate |x|).
 
-    Negative ones are left negative. Places may have different rates: place i has `rates[rate_of[i]]`. Exact counts have
-    no rate.
+    Negative counts are left negative. Exact counts have no rate.
     """
 
     counts: Integers
     """places x classes, or places x 1"""
     rates: tuple[Fraction, ...]
+    """the different rates"""
     rate_of: Integers
+    """which of them each place has"""
 
     @classmethod
     def even(cls, counts: Integers, rate: Fraction) -> Noisy:
         """Counts that all have the same noise."""
-        return cls(counts, (rate,), np.zeros(len(counts), np.int64))
+        return cls(counts, (rate,), read_only(np.zeros(len(counts), np.int64)))
 
     @classmethod
     def exact(cls, counts: Integers) -> Noisy:
-        """Counts that have no noise, and so no rate: what methods without epsilon publish."""
-        return cls(counts, (), np.zeros(len(counts), np.int64))
+        """Counts without noise: what methods without epsilon publish."""
+        return cls(counts, (), read_only(np.zeros(len(counts), np.int64)))
 
     @property
     def is_exact(self) -> bool:
@@ -80,9 +82,19 @@ class Question:
 
     regions: Regions
     nodes: Integers | None = None
-    """of a tree, those that were counted"""
+    """the nodes of a tree that were counted"""
     classes: int = 1
-    """into how many classes each place was divided; 1 if by none"""
+    """the number of classes by which each place was counted; 1 if by none"""
+
+    def __post_init__(self) -> None:
+        """Refuse nodes that the tree has not, and nodes named twice."""
+        if self.nodes is None:
+            return
+        nodes, tree = self.nodes, self.regions
+        if not isinstance(tree, Tree) or len(np.unique(nodes)) < len(nodes):
+            raise ValueError("a question must be about different nodes of a tree")
+        if len(nodes) and not (nodes.min() >= 0 and nodes.max() < len(tree)):
+            raise ValueError("a question must be about nodes that the tree has")
 
     @property
     def places(self) -> int:
@@ -100,11 +112,11 @@ class Question:
         return self.regions.split_attributes
 
     def is_marginal(self) -> bool:
-        """Whether it counts everyone once, by parts of attributes whose leaves are in their own order."""
+        """Whether everyone is counted once, by ranges of leaf codes: in a grid that keeps the leaves in their order."""
         return isinstance(self.regions, Grid) and not self.regions.orders
 
     def places_of(self, columns: Sequence[Codes]) -> Integers:
-        """Find the place that holds each coded row; NONE where a row lies in none."""
+        """The place that holds each coded row; NONE where a row lies in none."""
         if self.nodes is None:
             return self.regions.regions_of(columns)
         tree = self.regions
@@ -119,14 +131,14 @@ class Question:
         return found
 
     def plain(self, structure: Regions) -> dict[str, Any]:
-        """Write it for a file that has the structure: as the structure's own regions or nodes, or as other cuts."""
+        """Plain values for a file that has the structure: its own regions or nodes, or other regions in full."""
         own = self.regions is structure or self.regions == structure
         return {"of": "structure" if own else self.regions.plain(), "by_class": self.classes > 1}
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A question, what it was called, and its noisy counts: places x classes."""
+    """A round's label, its question, and the noisy counts: places x classes."""
 
     label: str
     question: Question
@@ -142,21 +154,29 @@ class Measurement:
         """The noisy counts: places x classes."""
         return self.noisy.counts
 
+    def answers(self, question: Question) -> bool:
+        """Whether these are the counts of a question. Nodes of a tree keep their numbers when it grows."""
+        own = self.question
+        if own.classes != question.classes or own.nodes is None or question.nodes is None:
+            return own.shape == question.shape and own.regions == question.regions and own.nodes is question.nodes
+        return np.array_equal(own.nodes, question.nodes)
+
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """What a method found: a structure, all that was measured, which model reads it, and how it got there."""
+    """What a method hands over: a structure, all that was measured, which model reads it, and how it was found."""
 
     structure: Regions
     measurements: tuple[Measurement, ...]
     model: str
     """the name of the model that turns all of it into answers"""
     steps: tuple[str, ...] = ()
+    """lines for people on how the structure was found"""
     notes: tuple[str, ...] = ()
-    """for the holder who has just made it, exact: never written, and gone when a release is read"""
+    """for the eyes of the holder who has just made it, exact: never written, and gone when a release is read"""
 
     def __post_init__(self) -> None:
-        """See questions about earlier stages of a tree as questions about the tree, whose nodes keep their numbers."""
+        """Turn questions about earlier stages of a tree into questions about the tree: nodes keep their numbers."""
         seen = tuple(replace(one, question=self._about_structure(one.question)) for one in self.measurements)
         object.__setattr__(self, "measurements", seen)
         labels = [one.label for one in self.measurements]
@@ -173,26 +193,39 @@ class Draft:
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether anything that was measured has no noise."""
+        """Whether any of the measurements has no noise."""
         return any(one.noisy.is_exact for one in self.measurements if one.question.places)
 
     @property
     def final(self) -> Measurement:
-        """What was measured last: of a structure of regions, their counts."""
+        """The last measurement: for a structure of regions, their counts."""
         return self.measurements[-1]
 
     @property
     def cells(self) -> int:
-        """How many counts there are in all."""
+        """The number of all counts."""
         return sum(one.counts.size for one in self.measurements)
 
 
-def most_paid(draft: Draft) -> Fraction:
-    """Add up what the measurements have cost the record that was counted most, by the noise that they have.
+def each_is_paid(draft: Draft, debits: Sequence[Debit]) -> bool:
+    """Tell whether every measurement has one debit of its own name, which pays for its noise.
 
-    A count with noise of rate r is worth r to everyone counted in it. A grid counts everyone once, so it is worth the
-    largest of its rates at most; the nodes of a tree are worth their rates to those on the path through them. Choices
-    leave no noise behind, so they are not in it.
+    On a grid that is at least the rate of the noise. For nodes of a tree a debit tells only by how much the round has
+    raised the most that anyone has paid, so there the name must do; `most_paid` adds up the paths.
+    """
+    for one in draft.measurements:
+        paid = [debit.epsilon for debit in debits if debit.label == one.label]
+        if len(paid) != 1 or (one.question.nodes is None and max(one.noisy.rates, default=0) > paid[0]):
+            return False
+    return True
+
+
+def most_paid(draft: Draft) -> Fraction:
+    """The most that the measurements have cost any record, by the rates of their noise.
+
+    A count with noise of rate r costs r to everyone counted in it. A grid counts everyone once, so it costs the largest
+    of its rates at most; the nodes of a tree cost their rates to those on the path through them. Choices leave no noise
+    behind, so they are not in the sum.
     """
     on_grids = [max(one.noisy.rates, default=Fraction(0)) for one in draft.measurements if one.question.nodes is None]
     return sum(on_grids, Fraction(0)) + _most_on_a_path(draft)

@@ -1,6 +1,6 @@
-"""The acts that use randomness: adding noise to counts, choosing, and drawing lots.
+"""All that uses randomness, in one object: adding noise to counts, choosing, and drawing lots.
 
-They are one object so that it can be stood in for: the tests record and replay what goes in and comes out of it.
+Tests put another object in its place, which records and replays what goes in and comes out.
 """
 
 from __future__ import annotations
@@ -21,29 +21,27 @@ CHOOSERS = {"permute-and-flip": permute_and_flip, "exponential": exponential}
 
 
 class Mechanisms(Protocol):
-    """What the meter needs of randomness."""
+    """The random operations that the meter needs."""
 
     @property
     def secure(self) -> bool:
         """Whether the randomness is unpredictable."""
 
     def add_noise(self, counts: Integers, rates: Sequence[Fraction], rate_of: Integers) -> Integers:
-        """Add independent noise to every count: in row i with P(x) proportional to exp(-rate |x|), where the rate is
-        `rates[rate_of[i]]`.
-        """
+        """Add independent noise to every count: in row i, P(x) is proportional to exp(-rates[rate_of[i]] |x|)."""
 
     def choose(self, selection: Selection, scored: Scored, rate: Fraction) -> Integers:
-        """Choose one candidate per group, a deficit of one score unit being exp(-rate) as likely."""
+        """Choose one candidate per group; exp(-rate) is the weight of a deficit of one unit of the score."""
 
     def lots(self, count: int) -> Integers:
-        """Draw large uniform numbers, which have nothing to do with the data."""
+        """Draw large uniform numbers, which do not depend on the data."""
 
 
 class Exact:
-    """The real thing, on a stream of random bytes."""
+    """The mechanisms as they are proved, on a stream of random bytes."""
 
     def __init__(self, stream: Stream | None = None) -> None:
-        """Draw from the operating system unless a test says otherwise."""
+        """Draw from a stream; from the operating system if none is given."""
         self._stream = stream or SystemStream()
 
     @property

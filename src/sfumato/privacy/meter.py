@@ -1,7 +1,7 @@
 """The only door to the data: a method asks, the meter writes the debit, then looks, then answers with noise.
 
-There is one number: the epsilon that a place is charged is the epsilon that scales its noise; the debit is by how much
-a round raises the most that any record was charged. True counts and scores stay inside, also when something fails.
+The epsilon that a place is charged is the epsilon that scales its noise: it is one number. The debit is by how much a
+round raises the most that any record was charged. True counts and scores stay inside, also when something fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
-from sfumato.privacy.charges import Charges
 from sfumato.privacy.choices import Choices, score_choices
 from sfumato.privacy.measurements import Measurement, Noisy, Question
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
@@ -31,7 +30,68 @@ from sfumato.privacy.scores import SCORES, Score, Selection, sides
 from sfumato.privacy.tally import Cells, CountEngine, Counts, Domain, Tally
 
 Spend = Fraction | Integers
-"""What a round costs: one epsilon for all that are asked, or so many grains for each place (or group) of a tree."""
+"""What a round costs: one epsilon for everyone who is asked, or grains for each place (or group) of a tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Charges:
+    """What everyone has paid and, once a tree was asked about, how many grains more each of its ends has paid.
+
+    A round that asks some ends of a tree charges the records on those ends and nobody else (parallel composition);
+    rounds that meet the same record add up (sequential composition). So what a record has paid is the sum along its
+    path. Which rounds are asked, where and at what price depends on earlier answers only, hence between neighbouring
+    tables the probability of a sequence of answers changes by at most exp(what the path of their one different record
+    has paid): the most that any record has paid is what the publication has cost.
+    """
+
+    common: Fraction = Fraction(0)
+    """what everyone has paid"""
+    tree: Tree | None = None
+    grains: Integers | None = None
+    """by node of the tree; those of inner nodes do not matter"""
+
+    @property
+    def most(self) -> Fraction:
+        """The most that any record has paid."""
+        if self.tree is None or self.grains is None:
+            return self.common
+        return self.common + int(self.grains[self.tree.ends].max()) * GRAIN
+
+    def after_everyone(self, spend: Fraction) -> Charges:
+        """The charges after a round that asks everyone."""
+        return Charges(self.common + spend, self.tree, self.grains)
+
+    def after_places(self, tally: Tally, places: Integers, spends: Integers) -> Charges:
+        """The charges after a round in which some places of a tree pay grains: `spends[i]` in `places[i]`."""
+        known = self.grown_to(tally)
+        assert known.grains is not None
+        assert tally.ends_asked is not None
+        grains = known.grains.copy()
+        grains[tally.ends_asked[places]] += spends
+        return Charges(known.common, known.tree, grains)
+
+    def rest(self, tally: Tally, epsilon: Fraction) -> Integers:
+        """How many grains of epsilon the places of a tree have left."""
+        known = self.grown_to(tally)
+        assert known.grains is not None
+        assert tally.ends_asked is not None
+        return np.asarray((epsilon - known.common) // GRAIN - known.grains[tally.ends_asked])
+
+    def grown_to(self, tally: Tally) -> Charges:
+        """The charges on the tally's tree: new nodes have paid what their parents had.
+
+        If it does not refine the known tree, everyone is taken to have paid the most.
+        """
+        tree = tally.partition
+        assert isinstance(tree, Tree)
+        if self.tree is tree:
+            return self
+        if self.tree is None or self.grains is None or not tree.refines(self.tree.stage):
+            return Charges(self.most, tree, np.zeros(len(tree), np.int64))
+        grains = self.grains
+        for stage in reversed(tree.stages_since(self.tree.stage)):
+            grains = np.concatenate((grains, grains[tree.parents[len(grains) : stage.nodes]]))
+        return Charges(self.common, tree, grains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +106,11 @@ class Price:
     def rates(self) -> tuple[tuple[Fraction, ...], Integers]:
         """The different amounts, and which one each place pays."""
         different, index = np.unique(self.multiples, return_inverse=True)
-        return tuple(self.unit * int(multiple) for multiple in different), index
+        return tuple(self.unit * int(multiple) for multiple in different), read_only(index)
 
     @property
     def in_words(self) -> str:
-        """Say in a debit that places pay different amounts."""
+        """What a debit says where places pay different amounts; else nothing."""
         amounts, _ = self.rates
         if len(amounts) <= 1:
             return ""
@@ -58,18 +118,18 @@ class Price:
 
 
 class Payer(Protocol):
-    """Where debits go: when `pay` returns, the debit is durable."""
+    """Where debits are written: when `pay` returns, the debit is durable."""
 
     @property
     def epsilon(self) -> Fraction:
-        """What may be paid in all."""
+        """The most that may be paid in all."""
 
     def pay(self, debit: Debit) -> None:
         """Write a debit, or refuse."""
 
 
 class Meter:
-    """Answers questions at a price. It offers no entry to learn how many rows there are, or anything else for free."""
+    """Answers questions at a price. Nothing is free, not even how many rows there are."""
 
     def __init__(
         self,
@@ -80,8 +140,10 @@ class Meter:
         watch: Callable[[Debit], None] | None = None,
         refuse_unreadable: Callable[[Question], None] | None = None,
     ) -> None:
-        """Stand between a method and an engine on a table of this domain; `watch` hears of each debit, for progress,
-        and `refuse_unreadable` refuses what the release's model could not read, before it is paid for.
+        """Stand between a method and an engine on a table of this domain.
+
+        `watch` is told of each debit, to show progress. `refuse_unreadable` refuses a question that the release's model
+        could not read, before it is paid for.
         """
         self._engine = engine
         self._payer = payer
@@ -102,7 +164,7 @@ class Meter:
 
     @property
     def measured(self) -> tuple[Measurement, ...]:
-        """What was answered with noise so far."""
+        """What was measured so far."""
         return tuple(self._measured)
 
     @property
@@ -130,11 +192,11 @@ class Meter:
             return found
 
     def measure_with_rest(self, cells: Cells, label: str) -> Measurement:
-        """Count disjoint cells of a tree, each end at the price of all that its records have left."""
+        """Count disjoint cells of a tree; each end pays all that its records have left."""
         return self.measure(cells, self.rest(cells.tally), label)
 
     def rest(self, tally: Tally) -> Integers:
-        """Give how many grains the places of a tree have left."""
+        """How many grains the places of a tree have left."""
         return self._charges.rest(tally, self._payer.epsilon)
 
     def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Candidates:
@@ -157,13 +219,13 @@ class Meter:
             return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
 
     def lots(self, count: int) -> Integers:
-        """Draw large uniform numbers, for what is decided by lot. They have nothing to do with the data."""
+        """Draw large uniform numbers, for what is decided by lot. They do not depend on the data."""
         with self._alone():
             return self._mechanisms.lots(count)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Refuse a round while another is under entry, in another thread or inside it.
+        """Refuse a round while another is under way, in another thread or inside it.
 
         Both would be priced by what was paid before either, and draw from one stream.
         """
@@ -175,20 +237,22 @@ class Meter:
             self._busy.release()
 
     def _price(self, tally: Tally, places: Integers, spend: Spend, label: str) -> Price:
-        """Work out what the places asked will pay: on a tree whole grains for each, else one amount for everyone.
+        """What the places asked will pay: on a tree whole grains each, on a grid one amount for everyone.
 
         With a denominator up to 2^31 in a spend and 2^17 units in a score's sensitivity, a rate's denominator stays
         below 2^49, and what the samplers multiply it with (below 2^13, beyond any run of luck) keeps to 62 bits.
         """
         if type(tally) is not Tally or type(tally.partition) not in (Grid, Tree):
             raise PrivacyError("a question must be about our own grids and trees", BLAME)
-        if type(spend) not in (Fraction, np.ndarray):
-            raise PrivacyError("a price must be a fraction, or an array of grains", BLAME)
+        if type(spend) not in (Fraction, np.ndarray) or (isinstance(spend, np.ndarray) and spend.dtype.kind != "i"):
+            raise PrivacyError("a price must be a fraction, or an array of whole grains", BLAME)
+        if type(label) is not str or not label:
+            raise PrivacyError("a round must have a name", BLAME)
         if tally.domain != self._domain:
             raise PrivacyError("a question must be about the table's own attributes and classes", BLAME)
         if not isinstance(tally.partition, Tree):
             if not isinstance(spend, Fraction):
-                raise PrivacyError("only the leaves of a tree may pay different amounts", BLAME)
+                raise PrivacyError("only the ends of a tree may pay different amounts", BLAME)
             if not (0 < spend <= self.left and spend.denominator <= FINEST_PART):
                 raise self._unpayable(label)
             return Price(self._charges.after_everyone(spend), spend, np.ones(len(places), np.int64))
@@ -206,7 +270,7 @@ class Meter:
         )
 
     def _pay(self, price: Price, debit: Debit) -> None:
-        """Write by how much a round raises the most that any record has paid, unless that is more than there is."""
+        """Debit by how much a round raises the most that any record has paid; refuse more than there is."""
         if price.charges.most > self._payer.epsilon:
             raise self._unpayable(debit.label)
         raised = replace(debit, epsilon=price.charges.most - self._charges.most)
@@ -217,7 +281,7 @@ class Meter:
             self._watch(raised)
 
     def _noisy(self, cells: Cells, price: Price) -> Noisy:
-        """Read what was paid for, with noise."""
+        """The counts that were paid for, with noise."""
         rates, rate_of = price.rates
         noisy = read_only(self._mechanisms.add_noise(cells.read(self._look(cells.tally)), rates, rate_of))
         if cells.question.places == len(noisy):
@@ -225,19 +289,19 @@ class Meter:
         return Noisy.even(noisy.reshape(-1, 1), *rates)
 
     def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Candidates:
-        """Choose what was paid for, by true scores."""
+        """The candidates that were paid for, chosen by true scores."""
         scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
         return choices.chosen(self._mechanisms.choose(selection, scored, rate))
 
     def _look(self, tally: Tally) -> Counts:
-        """Let the engine count, unless the last thing it counted is this: many rounds on one tally cost one pass."""
+        """The engine's counts, kept until another tally is asked: many rounds on one tally cost one pass."""
         if self._last is None or self._last[0] is not tally:
             self._last = (tally, self._engine.tally(tally))
         return self._last[1]
 
 
 def _unanswered(error: BaseException) -> CountError:
-    """Say that a round failed, in words that are the same whatever was seen."""
+    """The error for a round that failed, in words that are the same whatever was seen."""
     if isinstance(error, MemoryError):
         return CountError("the table must fit in memory", "Use a machine with more of it.")
     return CountError(

@@ -1,14 +1,12 @@
-"""Where randomness comes from: the operating system's cryptographic source, or a seed for tests.
-
-It is apart so that nothing else can draw randomness: what is exact above it rests on these words being uniform and
-unpredictable. `os.urandom` runs at some 250 MB/s in large pieces, which is no bottleneck: samplers ask for whole
-arrays.
-
-Exact discrete Laplace noise, built on one primitive: a coin that shows heads with probability exp(-x), x rational.
+"""Exact discrete Laplace noise, built on one primitive: a coin that shows heads with probability exp(-x), x rational.
 
 Everything here is integer arithmetic on uniform integers (Canonne, Kamath, Steinke, "The Discrete Gaussian for
 Differential Privacy", 2020, algorithms 1 and 2), whole arrays at a time. No float is ever compared, added or rounded,
 so the distributions are the stated ones and not approximations of them.
+
+Randomness comes from the operating system's cryptographic source, or from a seed for tests. No other module draws
+randomness that an epsilon rests on, and all proofs rest on these bytes being uniform and unpredictable. `os.urandom`
+gives some 250 MB/s in large pieces, which is no bottleneck, because samplers ask for whole arrays.
 """
 
 from __future__ import annotations
@@ -23,46 +21,48 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Integers
 from sfumato.errors import MethodError
 
+CHUNK = 1 << 17
+"""How many draws are made at a time, so that the working arrays stay in the cache."""
+
 
 class Stream(Protocol):
     """A source of independent uniform bytes."""
 
     secure: bool
+    """whether nobody can predict the bytes"""
 
     def take(self, size: int) -> bytes:
-        """Give this many bytes, each used once."""
+        """The next bytes, this many; each is used once."""
 
 
 class SystemStream:
-    """The operating system's cryptographic generator, asked anew each time: nothing is kept that could be used
-    twice.
-    """
+    """The operating system's cryptographic generator, asked anew each time: no byte is kept, so none is used twice."""
 
     secure = True
 
     def take(self, size: int) -> bytes:
-        """Give bytes straight from the system."""
+        """Bytes straight from the system."""
         return os.urandom(size)
 
 
 class SeededStream:
-    """A reproducible stream for tests and benchmarks; what is made with it carries no guarantee."""
+    """A reproducible stream for tests and benchmarks; what is made with it has no guarantee."""
 
     secure = False
 
     def __init__(self, unsafe_seed: int) -> None:
-        """Fix every later draw."""
+        """Begin the sequence of this seed."""
         if unsafe_seed < 0:
             raise MethodError(f"unsafe_seed ({unsafe_seed}) must be 0 or more", "Give another seed, or none.")
         self._generator = np.random.Generator(np.random.Philox(unsafe_seed))
 
     def take(self, size: int) -> bytes:
-        """Give the next bytes of the sequence."""
+        """The next bytes of the sequence."""
         return self._generator.bytes(size)
 
 
-def uniform_below(stream: Stream, bound: int, count: int) -> NDArray[np.int64]:
-    """Draw integers uniform on `[0, bound)`: the low bits of each word, those that reach the bound drawn again.
+def uniform_below(stream: Stream, bound: int, count: int) -> Integers:
+    """Draw integers uniform on `[0, bound)`: the low bits of each word; those that reach the bound are drawn again.
 
     Each accepted value has the same number of words behind it, so the result is exactly uniform.
     """
@@ -85,7 +85,7 @@ def uniform_below(stream: Stream, bound: int, count: int) -> NDArray[np.int64]:
     return drawn
 
 
-def uniform_below_each(stream: Stream, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+def uniform_below_each(stream: Stream, bounds: Integers) -> Integers:
     """Draw an integer uniform on `[0, bound)` for each bound, in the same way."""
     if not ((bounds > 0) & (bounds <= 2**62)).all():
         raise OverflowError("a uniform draw is limited to 62 bits")
@@ -102,14 +102,10 @@ def uniform_below_each(stream: Stream, bounds: NDArray[np.int64]) -> NDArray[np.
 
 
 def _masks(largest: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Give the least number of all ones that is not below each of these."""
+    """For each number, the least one not below it whose binary digits are all ones."""
     for shift in (1, 2, 4, 8, 16, 32):
         largest = largest | (largest >> np.uint64(shift))
     return largest
-
-
-CHUNK = 1 << 17
-"""Draws made at a time, so that the working arrays stay in the cache."""
 
 
 def coins_within_one(stream: Stream, numerators: Integers, denominator: int) -> Booleans:
@@ -130,7 +126,7 @@ def coins_within_one(stream: Stream, numerators: Integers, denominator: int) -> 
 
 
 def coins(stream: Stream, whole: Integers, rest: Integers, denominator: int) -> Booleans:
-    """Flip coins with heads probability exp(-(w + a/b)): one coin of exp(-1) per whole unit w, one for the rest a/b.
+    """Flip coins with heads probability exp(-(w + a/b)): one coin of exp(-1) per whole unit of w, one for the rest a/b.
 
     A coin whose first unit shows tails is tails, so the expected number of units flipped is below two whatever w is.
     """
@@ -178,7 +174,7 @@ def discrete_laplace_each(stream: Stream, numerators: Integers, denominator: int
 
 
 def _signed(stream: Stream, rate: Fraction, tries: int) -> Integers:
-    """Run this many tries of the sampler; what comes out is how many of them are kept, each independent."""
+    """Run the sampler this many times; only the draws that it keeps are returned, all independent."""
     offset = uniform_below(stream, rate.denominator, tries)
     offset = offset[coins_within_one(stream, offset, rate.denominator)]
     magnitude = (offset + rate.denominator * _heads_in_a_row(stream, len(offset))) // rate.numerator

@@ -1,17 +1,12 @@
-"""What a score is: a quality of candidates, as integers, that is safe to choose by.
+"""Scores: qualities of candidates, as integers, that are safe to choose by.
 
 A score sees the class counts of the children of every candidate and gives one integer per candidate, in multiples of
-`unit`. Neighbouring tables differ by one record, which falls into at most one child of a candidate, in one class.
+`unit`. Neighbouring tables differ by one record, which falls into at most one child of a candidate, in one class. Each
+score has its sensitivity, with the derivation of it. A method chooses a score of `SCORES` by name and cannot pass a
+function of its own.
 
-Scores for a table with a class attribute: how well the children tell the classes apart.
-
-Each one carries its sensitivity and the derivation of it.
-
-Scores for any table, with or without a class: how fine and how even the children are.
-
-Each one carries its sensitivity and the derivation of it.
-
-The scores, by name: a method names one and cannot pass a function of its own.
+The scores with `needs_classes` say how well the children tell the classes apart. The others say, of any table, how
+fine and how even the children are.
 """
 
 from __future__ import annotations
@@ -25,33 +20,32 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Integers
-from sfumato.errors import MethodError, PrivacyError
+from sfumato.arrays import Floats, Integers
+from sfumato.errors import BLAME, MethodError, PrivacyError
 
 
 @dataclass(frozen=True, eq=False)
 class Children:
-    """The children of candidates that divide ranges of one attribute: those of candidate i are `starts[i]` to
-    `starts[i + 1]`.
-    """
+    """The children of candidates that divide ranges of one attribute."""
 
     counts: Integers
     """children x classes"""
     starts: Integers
+    """candidate i has the children `starts[i]` to `starts[i + 1]`"""
     widths: Integers
-    """how many leaves each child covers; of a run of splits, the first one's"""
+    """how many leaves each child has; for a run of splits, the first one's"""
     leaves: int
     """how many leaves the attribute has"""
     places: Integers
-    """where each candidate lies"""
+    """the place of each candidate"""
 
     def __repr__(self) -> str:
-        """Say nothing that was seen."""
+        """Show nothing of the data."""
         return "Children(...)"
 
     @cached_property
     def fans(self) -> Integers:
-        """How many children each candidate has."""
+        """The number of children of each candidate."""
         return np.diff(self.starts)
 
     @cached_property
@@ -59,13 +53,13 @@ class Children:
         return bool((self.fans == 2).all())
 
     def sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum values of children over each candidate."""
+        """Sum the children's values by candidate."""
         if self._in_pairs:
             return np.asarray(values[::2] + values[1::2])
         return np.asarray(np.add.reduceat(values, self.starts[:-1]))
 
     def repeat(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Give each child its candidate's value."""
+        """For each child, the value of its candidate."""
         return np.repeat(values, 2 if self._in_pairs else self.fans, axis=0)
 
     @cached_property
@@ -86,18 +80,19 @@ class Score(Protocol):
     positional: ClassVar[bool]
     """whether splits that divide the records alike may still differ, by where they are"""
     needs_classes: ClassVar[bool]
-    """whether it says anything only about a table with a class attribute"""
+    """whether it is only for tables with a class attribute"""
 
     def sensitivity(self, classes: int, /) -> Fraction:
-        """Give how far one record can move one candidate's score, in the score's own terms (not in units)."""
+        """How far one record can move one candidate's score, in the score's own terms (not in units)."""
 
     def of(self, children: Children) -> Integers:
-        """Score candidates."""
+        """The score of each candidate."""
 
     def fits(self, _places: int, _classes: int, /) -> bool:
-        """Tell whether it can score candidates in so many places, of so many classes.
+        """Whether it can score candidates in this many places, of this many classes.
 
-        A meter asks before anything is paid: what does not fit might fail or not, depending on who is counted.
+        The meter asks before anything is paid: a score that does not fit might fail or not, depending on who is
+        counted.
         """
         return True
 
@@ -117,17 +112,17 @@ class Max(Score):
     needs_classes: ClassVar[bool] = True
 
     def sensitivity(self, _classes: int, /) -> Fraction:
-        """Give 1."""
+        """1, as derived above."""
         return Fraction(1)
 
     def of(self, children: Children) -> Integers:
-        """Sum the majorities."""
+        """The sum of the majorities."""
         return np.asarray(children.sum(children.counts.max(axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
 class BalancedMax(Score):
-    """Max with the larger classes discounted, so that a split counts which no majority follows. Ours.
+    """Max with the larger classes discounted, so that a split can count although no majority changes. Ours.
 
     S = sum over children c of max over classes k of w_k n_ck, with **public** weights w_k between 0 and 1 for each
     place, made from noisy counts that were bought before. With two classes max(a, b) = (a + b) / 2 + |a - b| / 2, and
@@ -148,17 +143,17 @@ class BalancedMax(Score):
     needs_classes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse weights beyond 1, which the sensitivity could not bear; keep them as they are now."""
+        """Copy the weights, so that nothing changes; refuse those above 1, for which the sensitivity is not proved."""
         object.__setattr__(self, "weights", np.array(self.weights, np.int64))
         self.weights.setflags(write=False)
         if not ((self.weights >= 0) & (self.weights <= self.unit.denominator)).all():
-            raise PrivacyError("weights must be between 0 and 1", "Report this: it is a mistake of the method.")
+            raise PrivacyError("weights must be between 0 and 1", BLAME)
 
     @classmethod
-    def halfway(cls, counts: NDArray[np.float64]) -> BalancedMax:
+    def halfway(cls, counts: Floats) -> BalancedMax:
         """Discount classes that are larger than the second largest, halfway to balance: w = sqrt(second / own).
 
-        `counts` are noisy: places x classes. The second largest, so that a rare third class does not decide.
+        `counts` are noisy: places x classes. It is the second largest so that a rare third class does not decide.
         """
         sizes = np.maximum(counts, 1.0)
         second = np.sort(sizes, axis=1)[:, -2:-1] if counts.shape[1] > 1 else sizes
@@ -166,15 +161,15 @@ class BalancedMax(Score):
         return cls(np.floor(weights * cls.unit.denominator).astype(np.int64))
 
     def sensitivity(self, _classes: int, /) -> Fraction:
-        """Give 1."""
+        """1, as derived above."""
         return Fraction(1)
 
     def fits(self, places: int, classes: int, /) -> bool:
-        """Ask for a weight of each class in each place."""
+        """Whether there is a weight for each class in each place."""
         return self.weights.shape == (places, classes)
 
     def of(self, children: Children) -> Integers:
-        """Sum the weighted majorities."""
+        """The sum of the weighted majorities."""
         weighted = children.counts * children.repeat(self.weights[children.places])
         return np.asarray(children.sum(weighted.max(axis=1)))
 
@@ -196,24 +191,24 @@ class InfoGain(Score):
     needs_classes: ClassVar[bool] = True
 
     def sensitivity(self, classes: int, /) -> Fraction:
-        """Give log2(classes), rounded up to the grid."""
+        """log2(classes), rounded up to the grid."""
         return math.ceil(math.log2(classes) / self.unit + 1) * self.unit
 
     def of(self, children: Children) -> Integers:
-        """Compute the gains; an empty candidate has gain 0."""
+        """The gains; an empty candidate has gain 0."""
         gain = _bits(children.parents) - children.sum(_bits(children.counts))
         gain = gain / np.maximum(children.parents.sum(axis=1), 1)
         ceiling = int(self.sensitivity(children.counts.shape[1]) / self.unit)
         return np.asarray(np.clip(np.rint(gain / float(self.unit)), 0, ceiling), np.int64)
 
 
-def _bits(counts: Integers) -> NDArray[np.float64]:
-    """Give |D| H(D) for each row of class counts."""
+def _bits(counts: Integers) -> Floats:
+    """|D| H(D) for each row of class counts."""
     inside = _x_log_x(counts).sum(axis=1)
     return np.asarray(_x_log_x(counts.sum(axis=1)) - inside)
 
 
-def _x_log_x(x: Integers) -> NDArray[np.float64]:
+def _x_log_x(x: Integers) -> Floats:
     return np.asarray(x * np.log2(np.maximum(x, 1)))
 
 
@@ -244,7 +239,7 @@ class WeightedGain(Score):
     needs_classes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a bound that is none."""
+        """Refuse a number of rows that is out of bounds."""
         if not 1 <= self.rows <= 10**9:
             raise MethodError(
                 f"rows ({self.rows}) must be between 1 and 1,000,000,000",
@@ -252,18 +247,18 @@ class WeightedGain(Score):
             )
 
     def sensitivity(self, _classes: int, /) -> Fraction:
-        """Give log2(rows + 1) + 1/ln 2 and the rounding, rounded up to the grid."""
+        """log2(rows + 1) + 1/ln 2 plus the rounding, rounded up to the grid."""
         return math.ceil((math.log2(self.rows + 1) + 1 / math.log(2)) / self.unit + 6) * self.unit
 
     def of(self, children: Children) -> Integers:
-        """Compute the weighted gains."""
+        """The weighted gains."""
         return np.asarray(self._bits(children.parents) - children.sum(self._bits(children.counts)))
 
     def _bits(self, counts: Integers) -> Integers:
         return np.asarray(self._convex(counts.sum(axis=1)) - self._convex(counts).sum(axis=1), np.int64)
 
     def _convex(self, x: Integers) -> Integers:
-        """Give f on the grid, linear from `rows` on: there by exact integer multiples of one rounded slope."""
+        """F on the grid, linear from `rows` on: there by exact integer multiples of one rounded slope."""
         bent = np.minimum(x, self.rows)
         curve = np.rint(_x_log_x(bent) / float(self.unit)).astype(np.int64)
         last = math.log2(self.rows + 1) + self.rows * math.log2(1 + 1 / self.rows)
@@ -300,11 +295,11 @@ class Deviation(Score):
     needs_classes: ClassVar[bool] = True
 
     def sensitivity(self, _classes: int, /) -> Fraction:
-        """Give 1 and the rounding."""
+        """1 plus the rounding."""
         return 1 + 2 * self.unit
 
     def of(self, children: Children) -> Integers:
-        """Compute floor(sum |n n_ck - n_k n_c| / (4 n unit)) per doubling; an empty candidate has 0."""
+        """floor(sum |n n_ck - n_k n_c| / (4 n unit)) per doubling; an empty candidate has 0."""
         parents, counts = _roomy(children.parents, children.counts)
         sizes = np.maximum(parents.sum(axis=1), 1)
         expected = children.repeat(parents) * counts.sum(axis=1, keepdims=True)
@@ -316,18 +311,19 @@ class Deviation(Score):
         return np.asarray(deviation * _per_doubling(children.fans) // DOUBLING, np.int64)
 
 
+DOUBLING = 1 << 10
+"""The factor for one doubling, of which others are parts."""
+
+
 def _roomy(parents: Integers, children: Integers) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Change to Python's integers where 2 n^2 could leave 64 bits: only the time differs, the values are the same."""
+    """Change to Python's integers where 2 n^2 could exceed 64 bits: the values are the same, only the time differs."""
     if int(parents.sum(axis=1).max()) < 2**30:
         return parents, children
     return parents.astype(object), children.astype(object)
 
 
-DOUBLING = 1 << 10
-
-
 def _per_doubling(children: Integers) -> Integers:
-    """Give 1 / log2(children) in units of 1 / DOUBLING, at most DOUBLING: public, from the schema alone."""
+    """1 / log2(children) in units of 1 / DOUBLING, at most DOUBLING: public, from the schema alone."""
     return np.asarray(np.floor(DOUBLING / np.log2(np.maximum(children, 2))), np.int64)
 
 
@@ -354,11 +350,11 @@ class Discernibility(Score):
     needs_classes: ClassVar[bool] = False
 
     def sensitivity(self, _classes: int, /) -> Fraction:
-        """Give 1 and the rounding."""
+        """1 plus the rounding."""
         return 1 + self.unit
 
     def of(self, children: Children) -> Integers:
-        """Compute -floor(sum n_c^2 / (n unit))."""
+        """-floor(sum n_c^2 / (n unit))."""
         sizes: NDArray[Any] = children.counts.sum(axis=1)
         totals = np.maximum(children.sum(sizes), 1)
         if int(totals.max()) >= 2**31:
@@ -368,15 +364,16 @@ class Discernibility(Score):
         return np.asarray(-(squares // totals * steps + squares % totals * steps // totals), np.int64)
 
 
-def _penalties(widths: Integers, leaves: int) -> Integers:
-    """Give the normalized certainty penalty of ranges on the grid: their share of the domain, 0 for single leaves.
+PENALTY = 2**16
+"""The whole domain's normalized certainty penalty, of which others are parts."""
 
-    Public numbers between 0 and 1, rounded down once for all tables: what is summed over them is exact.
+
+def _penalties(widths: Integers, leaves: int) -> Integers:
+    """The normalized certainty penalty of ranges, on the grid: their share of the domain, 0 for single leaves.
+
+    They are public numbers between 0 and 1, rounded down once for all tables, so sums over them are exact.
     """
     return np.asarray(np.where(widths > 1, widths * PENALTY // leaves, 0), np.int64)
-
-
-PENALTY = 2**16
 
 
 @dataclass(frozen=True)
@@ -396,11 +393,11 @@ class CertaintyGain(Score):
     needs_classes: ClassVar[bool] = False
 
     def sensitivity(self, _classes: int, /) -> Fraction:
-        """Give 1."""
+        """1, as derived above."""
         return Fraction(1)
 
     def of(self, children: Children) -> Integers:
-        """Sum what the records gain."""
+        """The sum of what the records gain."""
         before = children.repeat(_penalties(children.sum(children.widths), children.leaves))
         gained = before - _penalties(children.widths, children.leaves)
         return np.asarray(children.sum(children.counts.sum(axis=1) * gained))
@@ -408,11 +405,10 @@ class CertaintyGain(Score):
 
 @dataclass(frozen=True)
 class PenaltyLeft(Score):
-    """The normalized certainty penalty of the divided attribute after the split (DiffMulti, equation 6); less is
-    better.
+    """The normalized certainty penalty after the split, of the divided attribute (DiffMulti, equation 6).
 
-    S = -sum over children of n_c w_c. Sensitivity 1, monotone: a record in child c takes off w_c, which is between 0
-    and 1. It compares attributes by what is left of their penalty, not by what the split takes off it.
+    Less is better: S = -sum over children of n_c w_c. Sensitivity 1, monotone: a record in child c takes off w_c, which
+    is between 0 and 1. It compares attributes by what is left of their penalty, not by what the split takes off it.
     """
 
     name: ClassVar[str] = "ncp-left"
@@ -422,11 +418,11 @@ class PenaltyLeft(Score):
     needs_classes: ClassVar[bool] = False
 
     def sensitivity(self, _classes: int, /) -> Fraction:
-        """Give 1."""
+        """1, as derived above."""
         return Fraction(1)
 
     def of(self, children: Children) -> Integers:
-        """Sum what is left."""
+        """The sum of what is left."""
         left = _penalties(children.widths, children.leaves)
         return np.asarray(-children.sum(children.counts.sum(axis=1) * left))
 
@@ -444,28 +440,13 @@ SCORES: dict[str, type[Score]] = {
     CertaintyGain.name: CertaintyGain,
     PenaltyLeft.name: PenaltyLeft,
 }
+"""The scores by name: the only ones that the meter chooses by."""
 
 
 def sides(score: type[Score], selection: Selection) -> int:
-    """Give how many sensitivities the gap between two scores may change by.
+    """By how many sensitivities the gap between two scores may change.
 
     One record moves two scores apart by two sensitivities, or by one if it moves all scores in one direction. The
     exponential mechanism is here to do what the papers do, and keeps the factor 2.
     """
     return 1 if score.monotone and selection == "permute-and-flip" else 2
-
-
-__all__ = [
-    "SCORES",
-    "BalancedMax",
-    "CertaintyGain",
-    "Deviation",
-    "Discernibility",
-    "InfoGain",
-    "Max",
-    "PenaltyLeft",
-    "Score",
-    "Selection",
-    "WeightedGain",
-    "sides",
-]

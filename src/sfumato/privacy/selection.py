@@ -1,4 +1,4 @@
-"""Choosing one of many candidates privately, for many disjoint groups of candidates at once.
+"""Choose one of many candidates privately, in many disjoint groups of candidates at once.
 
 Scores are integers and the rate at which a deficit becomes improbable is an exact fraction, so both mechanisms are
 flips of the exact coins of `noise`. Candidates with the same score may stand together as copies; the choice is the
@@ -19,17 +19,19 @@ from sfumato.arrays import Booleans, Integers
 from sfumato.privacy.noise import Stream, coins, uniform_below_each
 
 TRIES = 8
-"""Candidates that permute-and-flip visits one by one before it flips the coins of all that are left."""
+"""How many candidates permute-and-flip visits one by one before it flips the coins of all that are left."""
 AT_ONCE = 1 << 20
-"""About so many coins are flipped at once, in whole groups."""
+"""About how many coins are flipped at once, in whole groups."""
 MOST_TRIES = 64
-"""Candidates that the exponential mechanism proposes at a time."""
+"""How many candidates the exponential mechanism proposes at a time, after the first TRIES."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Groups of candidates one after the other: run r is `copies[r]` candidates of score `scores[r]`, and group g has
-    the runs `starts[g]` to `starts[g + 1]`; its deficits count `stakes[g]` times, as it pays.
+    """The scores of groups of candidates, one group after the other.
+
+    Run r is `copies[r]` candidates of score `scores[r]`. Group g has the runs `starts[g]` to `starts[g + 1]`; its
+    deficits count `stakes[g]` times, in proportion to what it pays.
     """
 
     scores: Integers
@@ -38,27 +40,27 @@ class Scored:
     stakes: Integers
 
     def __repr__(self) -> str:
-        """Say nothing that was seen."""
+        """Show nothing of the data."""
         return "Scored(...)"
 
     @classmethod
     def alone(cls, scores: Integers, starts: Integers) -> Scored:
-        """Let every candidate be a run of its own."""
+        """Candidates that are each a run of their own, with stakes of 1."""
         return cls(scores, np.ones(len(scores), np.int64), starts, np.ones(len(starts) - 1, np.int64))
 
     @cached_property
     def ends(self) -> Integers:
-        """Where the candidates of each run end, counting all groups' candidates."""
+        """Where the candidates of each run end, counted over all groups."""
         return np.cumsum(self.copies)
 
     @cached_property
     def group_ends(self) -> Integers:
-        """Where the candidates of each group begin, and the end."""
+        """Where the candidates of each group begin, and where the last ends."""
         return np.concatenate(([0], self.ends))[self.starts]
 
     @cached_property
     def deficits(self) -> NDArray[Any]:
-        """How far each run's score is below the best of its group, times the stakes."""
+        """How far each run's score is below the best of its group, times the group's stakes."""
         sizes = np.diff(self.starts)
         deficits = np.repeat(np.maximum.reduceat(self.scores, self.starts[:-1]), sizes) - self.scores
         if int(deficits.max(initial=0)) * int(self.stakes.max(initial=1)) >= 2**62:
@@ -72,13 +74,13 @@ class Scored:
         return drawn + self.group_ends[groups][:, None]
 
     def flip(self, stream: Stream, candidates: Integers, rate: Fraction) -> Booleans:
-        """Flip for each candidate a coin of probability exp(-rate * deficit)."""
+        """Flip a coin of probability exp(-rate * deficit) for each candidate."""
         runs = np.searchsorted(self.ends, candidates, side="right")
         return _coins_of_deficits(stream, self.deficits[runs], rate)
 
 
 def permute_and_flip(stream: Stream, scored: Scored, rate: Fraction) -> Integers:
-    """Choose in each group as permute-and-flip does (McKenna and Sheldon, 2020); give indices within the groups.
+    """Choose in each group by permute-and-flip (McKenna and Sheldon, 2020); returns indices within the groups.
 
     The mechanism visits candidates in random order and takes the first whose coin of probability exp(-rate (best -
     score)) shows heads. Drawing with replacement and passing over candidates that were visited before *is* a random
@@ -104,7 +106,7 @@ def permute_and_flip(stream: Stream, scored: Scored, rate: Fraction) -> Integers
 
 
 def _repeated(visited: Integers) -> Booleans:
-    """Tell which visits of each row go to a candidate that an earlier one went to."""
+    """Whether each visit goes to a candidate that an earlier one of its row went to."""
     repeated = np.zeros(visited.shape, np.bool_)
     for later in range(1, visited.shape[1]):
         repeated[:, later] = (visited[:, :later] == visited[:, later, None]).any(axis=1)
@@ -124,11 +126,10 @@ def _among_the_rest(stream: Stream, scored: Scored, groups: Integers, visited: I
 
 
 def exponential(stream: Stream, scored: Scored, rate: Fraction) -> Integers:
-    """Choose in each group with probability proportional to exp(rate * score), by rejection; give indices within the
-    groups.
+    """Choose in each group with probability proportional to exp(rate * score); returns indices within the groups.
 
-    A candidate drawn uniformly and accepted with probability exp(-rate (best - score)) is distributed as stated, and
-    the best one is accepted at once, so a group of k candidates needs at most k tries on average.
+    By rejection: a candidate drawn uniformly and accepted with probability exp(-rate (best - score)) is distributed as
+    stated, and the best one is accepted at once, so a group of k candidates needs at most k tries on average.
     """
     chosen = np.full(len(scored.starts) - 1, -1, np.int64)
     waiting = np.arange(len(chosen))
@@ -143,7 +144,7 @@ def exponential(stream: Stream, scored: Scored, rate: Fraction) -> Integers:
 
 
 def _coins_of_deficits(stream: Stream, deficits: NDArray[Any], rate: Fraction) -> Booleans:
-    """Flip coins of probability exp(-rate * deficit), in Python's integers should 64 bits not hold the products."""
+    """Flip coins of probability exp(-rate * deficit), in Python's integers if 64 bits do not hold the products."""
     largest = int(deficits.max(initial=0)) * rate.numerator
     exact: NDArray[Any] = deficits if largest < 2**62 else deficits.astype(object)
     scaled = exact * rate.numerator

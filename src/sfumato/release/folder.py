@@ -12,7 +12,8 @@ and takes no more memory than the files have bytes for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,29 +24,34 @@ import pyarrow.parquet as pq
 
 from sfumato.arrays import Integers
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.exact import read_fraction
+from sfumato.exact import can_be_summed, read_fraction, read_json
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Boxes, Regions
 from sfumato.geometry.tree import Tree
-from sfumato.models import model_of
+from sfumato.models import model_type
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.release.manifest import AGAIN, Manifest
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, fingerprint
 from sfumato.storage import give_room, reason_of, refuse_special, sha256
 
 RECORDS_FILE, MANIFEST_FILE, SCHEMA_FILE = "records.parquet", "manifest.json", "schema.json"
 MEASUREMENTS_FILE, STRUCTURE_FILE = "measurements.parquet", "structure.json"
 FILES = {RECORDS_FILE, MEASUREMENTS_FILE, STRUCTURE_FILE, SCHEMA_FILE}
 COLUMNS = ("measurement", "place", "class", "count", "rate")
+FIELDS = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in COLUMNS])
 BYTES_PER_CELL = 32
 BYTES_PER_LEAF = 128
 STRUCTURES: Mapping[str, type[Grid] | type[Tree] | type[Boxes]] = {one.kind: one for one in (Grid, Tree, Boxes)}
 MOST_VALUES = 1 << 24
 """A table of a release may have so many values, however short its file is."""
 VALUES_PER_BYTE = 64
-"""And so many more for each byte of it: noise cannot be packed closer."""
-CODECS = {"ZSTD", "SNAPPY", "UNCOMPRESSED"}
-"""What cannot make gigabytes out of kilobytes: zstd takes four bytes at least for each 128 kB."""
+"""And so many more for each byte of it: differences of neighbours that are all the same take a byte for 26 of them."""
+CODECS = {"SNAPPY", "UNCOMPRESSED"}
+"""What cannot make gigabytes out of kilobytes: snappy packs 64 bytes into 3 at best."""
+BATCH = 1 << 16
+"""So many rows are read at a time."""
+LARGEST_SUM = 2**62
+"""Counts that add up to more would wrap."""
 UNREADABLE = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError),
     pa.ArrowException,
@@ -83,7 +89,7 @@ def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
 
 def _write_records(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     first = next(batches)
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, first.schema, compression="snappy") as writer:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)
@@ -102,20 +108,28 @@ def plain_draft(draft: Draft) -> dict[str, Any]:
 
 
 def _write_measurements(path: Path, draft: Draft) -> None:
-    """Write a row for every count, measurement by measurement, place by place, class by class."""
-    fields = pa.schema([(name, pa.int64()) for name in COLUMNS])
-    with pq.ParquetWriter(path, fields, compression="zstd") as writer:
-        for number, one in enumerate(draft.measurements):
-            places, classes = one.question.shape
-            nodes = np.arange(places) if one.question.nodes is None else one.question.nodes
-            columns = (
-                np.full(places * classes, number),
-                np.repeat(nodes, classes),
-                np.tile(np.arange(classes), places),
-                one.counts.ravel(),
-                np.repeat(one.noisy.rate_of, classes),
-            )
-            writer.write_table(pa.table([pa.array(column, pa.int64()) for column in columns], schema=fields))
+    """Write a row for every count, measurement by measurement, place by place, class by class.
+
+    As differences of neighbours, which noise aside are small or the same, and not compressed: so the file's length
+    bounds what reading it takes.
+    """
+    parts = [_rows(number, one) for number, one in enumerate(draft.measurements)]
+    columns = [pa.array(np.concatenate(column), pa.int64()) for column in zip(*parts, strict=True)]
+    packing = dict.fromkeys(COLUMNS, "DELTA_BINARY_PACKED")
+    table = pa.table(columns, schema=FIELDS)
+    pq.write_table(table, path, compression="none", use_dictionary=False, column_encoding=packing)
+
+
+def _rows(number: int, one: Measurement) -> tuple[Integers, ...]:
+    places, classes = one.question.shape
+    nodes = np.arange(places) if one.question.nodes is None else one.question.nodes
+    return (
+        np.full(places * classes, number),
+        np.repeat(nodes, classes),
+        np.tile(np.arange(classes), places),
+        one.counts.ravel(),
+        np.repeat(one.noisy.rate_of, classes),
+    )
 
 
 def read_release(folder: str | Path) -> tuple[Schema, Draft, Manifest]:
@@ -128,7 +142,7 @@ def read_release(folder: str | Path) -> tuple[Schema, Draft, Manifest]:
         for name, digest in manifest.files.items():
             if sha256(place / name) != digest:
                 raise ReleaseError(f"{name} must be as it was published, and was changed", AGAIN)
-        schema = Schema.parse(json.loads(read_text(place / SCHEMA_FILE)))
+        schema = _read_schema(place / SCHEMA_FILE, manifest)
         draft = _read_draft(place, schema)
         _refuse_contradictions(manifest, schema, draft)
     except SfumatoError:
@@ -147,27 +161,60 @@ def read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def _read_schema(path: Path, manifest: Manifest) -> Schema:
+    """Read the schema, refusing another than the manifest's, and one that is written otherwise."""
+    plain = read_json(read_text(path))
+    schema = Schema.parse(plain)
+    if not manifest.schema_digest == schema.digest == fingerprint(plain):
+        raise ReleaseError("the release's schema must fit its manifest", AGAIN)
+    return schema
+
+
 def _read_draft(place: Path, schema: Schema) -> Draft:
-    """Read the structure, then every measurement that it speaks of; none may be left over."""
-    plain = json.loads(read_text(place / STRUCTURE_FILE))
-    kind = plain["structure"]["kind"]
+    """Read the structure, then every measurement that it speaks of; nothing may be left over, of either file."""
+    path = place / STRUCTURE_FILE
+    plain = read_json(read_text(path))
+    kind, questions = plain["structure"]["kind"], plain["measurements"]
     if kind not in STRUCTURES:
         raise ReleaseError(
             "the release's structure must be of a kind that this version knows", "Upgrade Sfumato to read it."
         )
-    _refuse_swollen(place / STRUCTURE_FILE, len(plain["structure"].get("parent", ())) * len(schema.shape))
+    _refuse_swollen(path, len(plain["structure"].get("parent", ())) * len(schema.shape), path.stat().st_size)
+    _refuse_swollen(path, len(questions) * len(schema.shape))
     structure = STRUCTURES[kind].of_plain(schema.shape, plain["structure"])
-    table = read_columns(place / MEASUREMENTS_FILE, COLUMNS)
-    columns = {name: whole_numbers(table[name]) for name in COLUMNS}
-    questions = plain["measurements"]
-    ends = np.searchsorted(columns["measurement"], np.arange(len(questions) + 1))
-    if (np.diff(columns["measurement"]) < 0).any() or ends[0] != 0 or ends[-1] != len(columns["measurement"]):
+    columns = _read_counts(place / MEASUREMENTS_FILE)
+    numbers = columns["measurement"]
+    ends = np.searchsorted(numbers, np.arange(len(questions) + 1))
+    if (numbers[1:] < numbers[:-1]).any() or ends[0] != 0 or ends[-1] != len(numbers):
         raise ReleaseError("the release's counts must be those of its measurements, in their order", AGAIN)
     measurements = tuple(
         _read_measurement(schema, structure, one, {name: column[begin:end] for name, column in columns.items()})
         for one, begin, end in zip(questions, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     )
-    return Draft(structure, measurements, str(plain["model"]))
+    if not can_be_summed(rate for one in measurements for rate in one.noisy.rates):
+        raise ReleaseError("the release's epsilons must be positive fractions", AGAIN)
+    if len({one.label for one in measurements}) < len(measurements):
+        raise ReleaseError("the release's measurements must have labels of their own", AGAIN)
+    draft = Draft(structure, measurements, str(plain["model"]))
+    if plain_draft(draft) != plain:
+        raise ReleaseError("structure.json must say what is read from it, and nothing else", AGAIN)
+    return draft
+
+
+def _read_counts(path: Path) -> dict[str, Integers]:
+    """Read the columns of all counts: 64-bit whole numbers without gaps."""
+    table = read_table(path, FIELDS)
+    columns = {name: np.concatenate([np.zeros(0, np.int64), *map(_numbers, table[name].chunks)]) for name in COLUMNS}
+    if np.abs(columns["count"].astype(np.float64)).sum() >= LARGEST_SUM:
+        raise ReleaseError("the release's counts must be numbers that can be added up", AGAIN)
+    return columns
+
+
+def _numbers(chunk: pa.Array) -> Integers:
+    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
+    if chunk.null_count:
+        raise ReleaseError("the release's counts must be whole numbers", AGAIN)
+    return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
 
 
 def _read_measurement(
@@ -176,8 +223,10 @@ def _read_measurement(
     """Put a question and its counts together, refusing places and rates that there are not, and places that come
     twice.
     """
-    classes = len(schema.classes) if plain["by_class"] is True else 1
-    if len(columns["count"]) % classes:
+    if type(plain["by_class"]) is not bool:
+        raise ValueError("a question must be by class or not")
+    classes = len(schema.classes) if plain["by_class"] else 1
+    if not len(columns["count"]) or len(columns["count"]) % classes:
         raise ReleaseError("the release's counts must be those of its measurements, in their order", AGAIN)
     places, rate_of = columns["place"][::classes], columns["rate"][::classes]
     question = _question(schema, structure, plain["of"], places, classes)
@@ -197,60 +246,71 @@ def _question(schema: Schema, structure: Regions, of: Any, places: Integers, cla
     try:
         return Question(regions, regions.nodes_at(places), classes)
     except ValueError:
-        raise ReleaseError(
-            "the release's counts must be of all regions, or of different nodes of a tree", AGAIN
-        ) from None
+        raise ReleaseError("the release must have a count for every place that was measured", AGAIN) from None
 
 
 def _refuse_contradictions(manifest: Manifest, schema: Schema, draft: Draft) -> None:
-    """Refuse files that contradict each other: the schema's digest, the promise's attributes, noise that is missing or
-    should not be there, and counts that the model cannot read.
+    """Refuse files that contradict each other: the promise's attributes, noise that is missing or should not be there,
+    and counts that the model cannot read.
     """
     promise = manifest.promise
-    if manifest.schema_digest != schema.digest:
-        raise ReleaseError("the release's schema must fit its manifest", AGAIN)
     if promise is not None and (promise.quasi, promise.sensitive) != (tuple(schema.predictors), schema.target):
         raise ReleaseError("the release's promise must be about its own attributes", AGAIN)
-    exact = [one.noisy.is_exact for one in draft.measurements if one.question.places]
-    if not exact or any(one == (promise is None) for one in exact):
+    exact = {one.noisy.is_exact for one in draft.measurements}
+    if exact != {promise is not None}:
         raise ReleaseError("the release's counts must have the noise that its manifest tells of", AGAIN)
-    model_of(schema, draft)
+    kind = model_type(draft.model)
+    try:
+        kind(schema, draft)
+    except ReleaseError as error:
+        raise ReleaseError(error.problem, AGAIN) from None
     if promise is not None and not promise.kept(draft.structure, draft.final.counts):
         raise ReleaseError("the release's groups must be as its manifest promises", AGAIN)
 
 
-def read_columns(path: Path, names: Sequence[str]) -> pa.Table:
-    """Read columns of a Parquet file, unless it would take far more memory than the file has bytes."""
-    with pq.ParquetFile(path, read_dictionary=list(names)) as file:
-        facts = file.metadata
-        groups = [facts.row_group(at) for at in range(facts.num_row_groups)]
-        _refuse_swollen(path, facts.num_rows * len(names))
-        if any(group.column(at).compression not in CODECS for group in groups for at in range(facts.num_columns)):
+def read_table(path: Path, fields: pa.Schema) -> pa.Table:
+    """Read a Parquet file of these columns, unless it would take far more memory than the file has bytes."""
+    with _opened(path, fields) as file:
+        _refuse_swollen(path, _rows_of(file) * len(fields), path.stat().st_size)
+        return file.read()
+
+
+def read_batches(path: Path, fields: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read a Parquet file of these columns, a batch at a time."""
+    with _opened(path, fields) as file:
+        yield from file.iter_batches(BATCH)
+
+
+@contextmanager
+def _opened(path: Path, fields: pa.Schema) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file, refusing other columns or types, and pages that a few bytes could fill.
+
+    Names are read as codes, so that a long one is there once.
+    """
+    refuse_special(path)
+    with pq.ParquetFile(path, read_dictionary=fields.names) as file:
+        if not file.schema_arrow.equals(fields):
+            raise ReleaseError(f"{path.name} must have the columns of a release, of their types", AGAIN)
+        groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)]
+        if any(group.column(at).compression not in CODECS for group in groups for at in range(len(fields))):
             raise ReleaseError(f"{path.name} must be packed as Sfumato packs it", AGAIN)
-        return file.read(columns=list(names))
+        yield file
 
 
-def _refuse_swollen(path: Path, values: int) -> None:
+def _rows_of(file: pq.ParquetFile) -> int:
+    """Count the rows that would be read: those of all groups, whatever the file says of their sum."""
+    return sum(abs(file.metadata.row_group(at).num_rows) for at in range(file.metadata.num_row_groups))
+
+
+def _refuse_swollen(path: Path, values: int, size: int = 0) -> None:
     """Refuse a file of which a few bytes stand for more values than any memory holds."""
-    if values > MOST_VALUES + VALUES_PER_BYTE * path.stat().st_size:
+    if values > MOST_VALUES + VALUES_PER_BYTE * size:
         raise ReleaseError(f"{path.name} must not have more values than its size can hold", AGAIN)
-
-
-def whole_numbers(column: pa.ChunkedArray) -> Integers:
-    """Read a column of 64-bit whole numbers without gaps."""
-    if not pa.types.is_int64(column.type) or column.null_count:
-        raise ReleaseError("the release's counts must be whole numbers", AGAIN)
-    return np.concatenate([np.zeros(0, np.int64), *map(_numbers, column.chunks)])
-
-
-def _numbers(chunk: pa.Array) -> Integers:
-    """See an array's own memory as numbers; pyarrow's way would import pandas first, where it is installed."""
-    return np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk)]
 
 
 def read_rate(text: Any) -> Fraction:
     """Read the rate of a noise."""
-    rate = read_fraction(text)
+    rate = read_fraction(text) if isinstance(text, str) else None
     if rate is None or rate <= 0:
         raise ReleaseError("the release's epsilons must be positive fractions", AGAIN)
     return rate

@@ -1,8 +1,8 @@
-"""What a release promises and what was paid for it, as JSON that a person can read.
+"""The manifest: what a release promises and what was paid for it, as JSON that a person can read.
 
 It is sealed by the account from the ledger's lines: the debits of a differentially private release, or the looks of one
-that promises something else. Its digest reveals an edit by accident or by a careless hand; it
-is no signature, and someone who means to forge one can.
+that promises something else. Its digest reveals an edit by accident or by a careless hand; it is no signature, and
+someone who means to forge one can.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import ReleaseError
-from sfumato.exact import read_fraction
+from sfumato.exact import can_be_summed, read_fraction, read_json
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
 from sfumato.release.promises import ConfidenceCap, KAnonymity, Promise
 
 PRIVATE, OPEN = 1, 2
 """The formats of manifests with an epsilon, and with another promise."""
 FORMAT = OPEN
-"""The newest that can be read."""
+"""The newest format that can be read."""
 SECURE, UNSAFE = "secure", "unsafe seed"
-"""Where randomness came from."""
-AGAIN = "Get the release again from its publisher."
+"""Where randomness came from: the operating system, or a known seed."""
 PROMISES: Mapping[str, type[KAnonymity] | type[ConfidenceCap]] = {one.model: one for one in (KAnonymity, ConfidenceCap)}
+"""The promises without epsilon, by name."""
+
+AGAIN = "Get the release again from its publisher."
+"""The way out where a release is not as it was published."""
 WARNING = "warning: "
-"""How a step begins that those who use the release should know of."""
+"""How a step begins that warns those who use the release."""
 NEIGHBOURS = "tables that differ by adding or removing one record"
+"""Between which tables an epsilon holds."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,29 @@ class Manifest:
     parameters: Mapping[str, Any]
     debits: tuple[Debit, ...]
     secure: bool
+    """whether randomness, if there was any, came from the operating system"""
     schema_digest: str
     steps: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    """the digests of the release's files"""
     promise: Promise | None = None
     """what is promised instead of an epsilon"""
     looks: tuple[NonPrivate, ...] = ()
-    """what was looked at without one"""
+    """the looks at exact counts, which no epsilon bounds"""
 
     @property
     def epsilon(self) -> Total:
-        """What was paid in all, which is what is promised; infinity if something else is."""
+        """What was paid in all, which is what is promised; infinite if something else is promised."""
         return sum((debit.epsilon for debit in self.debits), Fraction(0)) if self.promise is None else INFINITE
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the method warned of."""
+        """The steps in which the method warns of something."""
         return tuple(step for step in self.steps if step.startswith(WARNING))
 
     @property
     def guarantee(self) -> str:
-        """The promise in one sentence."""
+        """The promise in words."""
         if self.promise is not None and not self.secure:
             return (
                 "This release carries NO guarantee: its sample was drawn by a known seed, for tests and benchmarks "
@@ -87,11 +93,11 @@ class Manifest:
         return Fraction(1) if self.promise is None else self.promise.sampling
 
     def with_files(self, files: Mapping[str, str]) -> Manifest:
-        """Add the digests of the files it covers."""
+        """The manifest with the digests of the files that it seals."""
         return replace(self, files=dict(files))
 
     def plain(self) -> dict[str, Any]:
-        """Give the manifest as plain values, its own digest last."""
+        """Write the manifest as plain values, its own digest last."""
         body: dict[str, Any] = {
             "format": PRIVATE if self.promise is None else OPEN,
             "sfumato": self.version,
@@ -107,7 +113,7 @@ class Manifest:
         return body | {"digest": _digest(body)}
 
     def _promised(self) -> dict[str, Any]:
-        """Give the terms of the promise: an epsilon and where the noise came from, or another one and against whom."""
+        """The terms of the promise: an epsilon and where the noise came from, or another promise and against whom."""
         if self.promise is not None:
             seeded = {} if self.secure else {"randomness": UNSAFE}
             return {"promise": self.promise.plain(), "adversary": self.promise.adversary} | seeded
@@ -119,7 +125,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """The fingerprint of everything it says."""
+        """The fingerprint of everything that it says."""
         return str(self.plain()["digest"])
 
     def dump(self) -> str:
@@ -128,9 +134,9 @@ class Manifest:
 
     @classmethod
     def loads(cls, text: str) -> Manifest:
-        """Read it, refusing one that was edited or is too new."""
+        """Read it; refuse one that was edited or is too new."""
         try:
-            plain = json.loads(text, object_pairs_hook=_each_once)
+            plain = read_json(text)
             body = {key: value for key, value in plain.items() if key != "digest"}
             if isinstance(plain["format"], int) and plain["format"] > FORMAT:
                 raise ReleaseError(
@@ -154,19 +160,13 @@ class Manifest:
                 promise=None if private else PROMISES[plain["promise"]["model"]].of_plain(plain["promise"]),
                 looks=() if private else tuple(_look(line) for line in plain["ledger"]),
             )
+            if not can_be_summed(debit.epsilon for debit in manifest.debits):
+                raise ValueError("debits must add up to an epsilon that can be written")
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise ReleaseError("manifest.json must be a Sfumato manifest, and is not", AGAIN) from None
-        if manifest.plain() != plain:
+        if manifest.digest != plain["digest"]:
             raise ReleaseError("manifest.json must say what its ledger says, and does not", AGAIN)
         return manifest
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice: a person would believe the first, and a program the last."""
-    plain = dict(pairs)
-    if len(plain) < len(pairs):
-        raise ValueError("names must stand once")
-    return plain
 
 
 def _plain_debit(debit: Debit) -> dict[str, Any]:
@@ -183,15 +183,23 @@ def _plain_look(look: NonPrivate) -> dict[str, Any]:
     return {"label": look.label, "mechanism": "none: exact counts", "reason": look.reason}
 
 
-def _look(line: Mapping[str, Any]) -> NonPrivate:
-    return NonPrivate(str(line["label"]), str(line["reason"]))
-
-
 def _debit(line: Mapping[str, Any]) -> Debit:
     epsilon, sensitivity = read_fraction(line["epsilon"]), read_fraction(line["sensitivity"])
     if epsilon is None or sensitivity is None:
         raise ValueError("a debit must have an epsilon and a sensitivity")
     return Debit(str(line["label"]), str(line["mechanism"]), epsilon, sensitivity, int(line["cells"]))
+
+
+def _look(line: Mapping[str, Any]) -> NonPrivate:
+    return NonPrivate(str(line["label"]), str(line["reason"]))
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a mapping; refuse a name that stands twice: a person would believe the first, and a program the last."""
+    plain = dict(pairs)
+    if len(plain) < len(pairs):
+        raise ValueError("names must stand once")
+    return plain
 
 
 def _digest(body: Mapping[str, Any]) -> str:

@@ -27,7 +27,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 import numpy as np
@@ -206,6 +205,12 @@ Source = Literal["public", "the table itself"]
 
 SLACK = 1e-9
 """Probabilities that differ by less are the same."""
+MOST_RULES = 4096
+"""More rules than this are none that anyone could have checked,"""
+MOST_RULED = 2**25
+"""and so many numbers of rules and leaves are held."""
+MOST_AT_ONCE = 2**22
+"""So many numbers of records and rules are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -248,16 +253,23 @@ class Knowledge:
                 raise ValueError("probabilities must be at least 0 and sum to one")
         if not all(rule.fits(self.shape, len(self.sensitive)) for rule in self.rules):
             raise ValueError("rules must be about the attributes that have probabilities")
+        if len(self.rules) > MOST_RULES or len(self.rules) * sum(self.shape) > MOST_RULED:
+            raise MethodError(
+                f"there must be at most {MOST_RULES:,} rules, and {MOST_RULED:,} leaves in all of them together",
+                "Give fewer rules, or coarser attributes.",
+            )
         self._refuse_overlaps()
         self._refuse_contradictions()
 
     def _refuse_overlaps(self) -> None:
-        for one, other in combinations(self.rules, 2):
-            shared = [self._allowed(one, at) & self._allowed(other, at) for at in range(len(self.marginals))]
-            if all(both.any() for both in shared):
-                raise MethodError(
-                    "the conditions of rules must not overlap, unless they are the same", "Make them narrower."
-                )
+        meeting = np.triu(np.ones((len(self.rules), len(self.rules)), np.bool_), 1)
+        for at in sorted({at for rule in self.rules for at in rule.where}):
+            allowed = np.stack([self._allowed(rule, at) for rule in self.rules]).astype(np.float32)
+            meeting &= allowed @ allowed.T > 0
+        if meeting.any():
+            raise MethodError(
+                "the conditions of rules must not overlap, unless they are the same", "Make them narrower."
+            )
 
     def _refuse_contradictions(self) -> None:
         if (self._given < -SLACK).any() or (np.abs(self._given.sum(axis=1) - 1) > SLACK).any():
@@ -339,6 +351,11 @@ class Knowledge:
         >>> Knowledge((ages, sexes), diseases).probability(female, np.array([0])).round(9).tolist()
         [0.00375]
         """
+        most = MOST_AT_ONCE // (1 + len(self.rules))
+        pieces = np.split(np.arange(len(boxes)), np.arange(most, len(boxes), most))
+        return np.concatenate([self._probability(boxes[piece], values[piece]) for piece in pieces])
+
+    def _probability(self, boxes: Integers, values: Integers) -> Floats:
         return self.joined([self.masses(at, boxes[:, at]) for at in range(len(self.marginals))], values)
 
     def about(self, leaves: Mapping[int, NDArray[np.bool_]]) -> Floats:

@@ -1,12 +1,9 @@
 """Records that people can read: generalized values with counts, or synthetic people with values of the original kind.
 
-Made in batches of dictionary codes, so that millions of cells pass through without being held, and given in the
-frame library that the analyst uses.
-
-Synthetic records: people drawn from the release, with values of the original kind.
-
-Groups are drawn in proportion to their counts, then each attribute's leaf inside the group by its spread, then a value
-inside the leaf. All of it is post-processing of what was paid for.
+Generalized records are made in batches of dictionary codes, so that millions of cells pass through without being held,
+and given in the frame library that the analyst uses. For synthetic records, a model draws groups in proportion to their
+counts and then each attribute's leaf inside the group by its spread; here leaves become values. All of it is
+post-processing of what was paid for.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from sfumato.arrays import Integers
 from sfumato.errors import ReleaseError
@@ -26,19 +22,13 @@ from sfumato.schema.attributes import Categorical, Numeric
 from sfumato.schema.schema import Schema
 
 Frame = Literal["arrow", "pandas", "polars"]
+"""The library in whose frames records are given."""
 CHUNK = 1 << 16
-
-
-def count_names(schema: Schema) -> tuple[str, str]:
-    """Name the columns for noisy and non-negative counts so that no attribute has the same name."""
-    tail = ""
-    while {f"noisy_count{tail}", f"count{tail}"} & schema.attributes.keys():
-        tail += "_"
-    return f"noisy_count{tail}", f"count{tail}"
+"""The most groups of a batch."""
 
 
 def record_batches(schema: Schema, groups: Groups) -> Iterator[pa.RecordBatch]:
-    """Make a row of every group and class, groups in their order and classes inside."""
+    """Make a row for every group and class, groups in their order and classes inside."""
     columns_and_sides = zip(schema.predictors.values(), groups.sides, strict=True)
     labels = [pa.array(side.names(column), pa.string()) for column, side in columns_and_sides]
     classes, shown, people = len(schema.classes), groups.shown, groups.people
@@ -60,22 +50,16 @@ def held(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.filter(pa.array(batch[count].to_numpy() > 0)).drop_columns([noisy])
 
 
-def _named(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:
+def count_names(schema: Schema) -> tuple[str, str]:
+    """Name the columns for noisy and non-negative counts so that no attribute has the same name."""
+    tail = ""
+    while {f"noisy_count{tail}", f"count{tail}"} & schema.attributes.keys():
+        tail += "_"
+    return f"noisy_count{tail}", f"count{tail}"
+
+
+def _named(codes: Integers, names: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
-
-
-def as_frame(table: pa.Table, frame: Frame) -> Any:
-    """Give a table in the wanted library's frame."""
-    if frame not in get_args(Frame):
-        raise ReleaseError(f"frame ({frame}) must be one of {', '.join(get_args(Frame))}", "Choose one of them.")
-    if frame == "arrow":
-        return table
-    import narwhals as nw
-
-    try:
-        return nw.from_arrow(table, backend=frame).to_native()
-    except ImportError:
-        raise ReleaseError(f"frame ({frame}) must be installed", f"Run: pip install {frame}") from None
 
 
 def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Generator) -> pa.Array:
@@ -99,7 +83,21 @@ def values(column: Categorical | Numeric, leaves: Integers, rng: np.random.Gener
 
 
 def _decimals(column: Numeric) -> int:
-    """Count the decimals in which the grid is written."""
+    """The number of decimals in which the grid of an attribute is written."""
     bounds = (column.lower, column.upper, column.step)
     exponents = [-int(bound.as_tuple().exponent) for bound in bounds if isinstance(bound, Decimal)]
     return min(max([0, *exponents]), 12)
+
+
+def as_frame(table: pa.Table, frame: Frame) -> Any:
+    """Turn a table into the wanted library's frame."""
+    if frame not in get_args(Frame):
+        raise ReleaseError(f"frame ({frame}) must be one of {', '.join(get_args(Frame))}", "Choose one of them.")
+    if frame == "arrow":
+        return table
+    import narwhals as nw
+
+    try:
+        return nw.from_arrow(table, backend=frame).to_native()
+    except ImportError:
+        raise ReleaseError(f"frame ({frame}) must be installed", f"Run: pip install {frame}") from None

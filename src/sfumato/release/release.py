@@ -1,11 +1,8 @@
-"""Conditions put to a release, one or a hundred thousand: read into weights, then answered block by block.
+"""The release: what was measured, a model that answers from all of it, and nothing else.
 
-A block is as many conditions as fit into a given memory, whatever they restrict; one condition is a block of one.
-
-The release: what was measured, a model that answers from all of it, and nothing else.
-
-Frozen, self-contained, and honest about noise: counts are kept as they were measured, negatives included, and become
-records only when someone asks for records. What kind of model it is, only the model knows.
+Counts are kept as they were measured, negatives included, and become records only when someone asks for records. What
+kind of model it is, only the model knows. Conditions, one or a hundred thousand, are read into weights and answered
+block by block.
 """
 
 from __future__ import annotations
@@ -36,83 +33,19 @@ from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
 
 Condition = str | Mapping[str, Floats]
-"""Words, or weights of leaves by attribute; an attribute left out is not restricted."""
+"""A condition in words, or weights of leaves by attribute; an attribute left out is not restricted."""
 
 BLOCK_BYTES = 2**29
+"""The most memory that answering a block of conditions may take, unless it is a single one."""
 MOST_IN_BLOCK = 2**14
-
-
-def answers(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
-    """Answer conditions; a mistake in one is told with its place."""
-    if isinstance(conditions, str | Mapping):
-        raise QueryError("conditions must be a list of them, and are a single one", "Use count, or a list of one.")
-    return Answers.joined([model.answer(block) for block in _blocks(model, conditions, place)])
-
-
-def _blocks(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Iterator[list[Query]]:
-    """Read conditions until they fill a block."""
-    block: list[Query] = []
-    size = 0
-    for number, condition in enumerate(conditions):
-        try:
-            query = read_query(model.schema, condition)
-        except QueryError as error:
-            raise QueryError(f"{place(number)}{error.problem}", error.remedy) from None
-        needed = model.bytes_for(query)
-        if block and (size + needed > BLOCK_BYTES or len(block) == MOST_IN_BLOCK):
-            yield block
-            block, size = [], 0
-        block.append(query)
-        size += needed
-    if block:
-        yield block
-
-
-def read_query(schema: Schema, condition: Condition) -> Query:
-    """Read words, or check weights."""
-    if not isinstance(condition, str | Mapping):
-        raise QueryError(
-            f"a condition ({condition!r:.40}) must be text, or weights of leaves by attribute",
-            "Write for example: age >= 40 and sex = 'Female'.",
-        )
-    weights = _checked(schema, read_condition(schema, condition) if isinstance(condition, str) else condition)
-    text = condition if isinstance(condition, str) else f"weights of {', '.join(weights) or 'nothing'}"
-    everyone = np.ones(len(schema.classes))
-    numbered = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
-    return Query(text, numbered, weights.get(schema.target or "", everyone))
-
-
-def _checked(schema: Schema, weights: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """Read weights as numbers, of which each leaf of an attribute has one."""
-    leaves = {name: column.leaves for name, column in variables_of(schema).items()}
-    for name in weights:
-        if name not in leaves:
-            known = f"It has {', '.join(list(leaves)[:20])}."
-            raise QueryError(f"weights of {str(name)[:40]} must be of an attribute of this release", known)
-    return {name: _finite(name, given, leaves[name]) for name, given in weights.items()}
-
-
-def _finite(name: str, given: ArrayLike, leaves: int) -> Floats:
-    """Read the weights of one attribute. Truth values are weights, too: 0 and 1."""
-    try:
-        found = np.asarray(given)
-    except ValueError:
-        found = np.empty((0, 0), object)
-    if found.dtype.kind not in "biuf" or found.shape != (leaves,) or not np.isfinite(found).all():
-        told = f" ({len(found):,} numbers)" if found.dtype.kind in "biufc" and found.ndim == 1 else ""
-        raise QueryError(
-            f"weights of {name[:40]}{told} must be {leaves:,} finite numbers, one for each leaf",
-            "Give 1 for a leaf that is meant and 0 for others.",
-        )
-    return found.astype(np.float64)
-
-
+"""The most conditions of a block."""
 MOST_ROWS = 10**9
+"""The most records of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A published table. `count`, `count_many`, `sql`, `records`, `sample` and `classify` are its faces."""
+    """A published table, frozen: ask it with `count`, `count_many` or `sql`, or take its `records` or a `sample`."""
 
     schema: Schema
     draft: Draft
@@ -120,7 +53,7 @@ class Release:
     manifest: Manifest
 
     def __repr__(self) -> str:
-        """Tell the method, the promise and the size."""
+        """The method, the promise and the number of groups, in one line."""
         secure = "" if self.manifest.secure else ", NO GUARANTEE (unsafe seed)"
         if self.manifest.promise is not None:
             model = self.manifest.promise.model
@@ -129,7 +62,7 @@ class Release:
 
     @cached_property
     def model(self) -> Model:
-        """What answers, from everything that was measured."""
+        """The model that answers, from everything that was measured."""
         return model_of(self.schema, self.draft)
 
     @property
@@ -144,7 +77,7 @@ class Release:
 
     @property
     def is_exact(self) -> bool:
-        """Whether counts have no noise."""
+        """Whether counts are exact, without noise."""
         return self.draft.is_exact
 
     @cached_property
@@ -164,18 +97,19 @@ class Release:
         """The ranges that the groups have of each attribute."""
         return [self.regions.sides(attribute) for attribute in range(len(self.schema.shape))]
 
-    def describe(self) -> Description:
-        """Say what the structure is, for people."""
-        return self.model.describe()
-
     @property
     def notes(self) -> tuple[str, ...]:
-        """For the holder who has just made it, exact: never written, and gone when it is read."""
+        """Exact remarks for the holder who has just made it: never written, so a release from disk has none."""
         return self.draft.notes
 
+    def describe(self) -> Description:
+        """Describe the structure, for people."""
+        return self.model.describe()
+
     def count(self, condition: Condition = "") -> Estimate:
-        """Estimate how many people satisfy a condition such as `age between 30 and 40 and sex = 'Female'`, or a sum of
-        people weighted by weights of leaves, by attribute.
+        """Estimate how many people satisfy a condition such as `age between 30 and 40 and sex = 'Female'`.
+
+        Of weights of leaves, by attribute, estimate the sum of people so weighted.
         """
         return answers(self.model, [condition], lambda _: "")[0]
 
@@ -192,26 +126,18 @@ class Release:
         return pa.table(columns | {"estimate": estimates})
 
     def sql(self, query: str, frame: Frame = "arrow") -> Any:
-        """Answer a SELECT over the relation `release` with estimates, such as `select sex, count(*) from release where
-        age >= 40 group by sex`.
+        """Answer a SELECT over the relation `release` with estimates.
+
+        For example: `select sex, count(*) from release where age >= 40 group by sex`.
         """
         from sfumato.release.sql import answer
 
         return as_frame(answer(query, self.model), frame)
 
-    def classify_codes(self, rows: CodedRows) -> Integers:
-        """Predict the codes of the classes of coded rows: leaf codes by name."""
-        if self.schema.target is None:
-            raise ReleaseError("a release must have a class to classify by", "Publish with a target.")
-        return self.model.classify([rows[name] for name in self.schema.predictors])
-
     def records(self, frame: Frame = "arrow", how: Nonnegative = "projection") -> Any:
         """Make the generalized records with their counts, groups without people left out."""
         kept = [held(self.schema, batch) for batch in self._record_batches(how)]
         return as_frame(pa.Table.from_batches(kept), frame)
-
-    def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
-        return record_batches(self.schema, self.model.generalized(how))
 
     def sample(
         self,
@@ -237,20 +163,21 @@ class Release:
         """Draw synthetic records as leaf codes, by attribute."""
         return self._draw(rows, _random(seed), how)
 
-    def _draw(self, rows: int | None, rng: np.random.Generator, how: Nonnegative) -> dict[str, Integers]:
-        size = max(self.total, 0) if rows is None else read_whole(rows)
-        if size is None or not 0 <= size <= MOST_ROWS:
-            raise ReleaseError(
-                f"rows ({rows}) must be a whole number from 0 to {MOST_ROWS:,}", "Give another number, or none."
-            )
-        leaves, classes = self.model.draw(size, rng, how)
-        drawn = dict(zip(self.schema.predictors, leaves, strict=True))
-        return drawn if self.schema.target is None else drawn | {self.schema.target: classes}
+    def classify_codes(self, rows: CodedRows) -> Integers:
+        """Predict the codes of the classes of coded rows: leaf codes by name."""
+        if self.schema.target is None:
+            raise ReleaseError("a release must have a class to classify by", "Publish with a target.")
+        return self.model.classify([rows[name] for name in self.schema.predictors])
 
     def save(self, folder: str | Path) -> None:
         """Write the release to a folder, whole or not at all."""
         with staged_folder(folder, space_for(self.draft.cells, self.schema)) as staging:
             self.write_into(staging)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Release:
+        """Read a release, checking that it is whole and as published. Nothing in it is executed."""
+        return cls(*read_release(folder))
 
     def write_into(self, staging: Path) -> Release:
         """Write the release's files into an empty folder, and seal them."""
@@ -264,13 +191,87 @@ class Release:
             return batches
         return (held(self.schema, batch) for batch in batches)
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Release:
-        """Read a release, checking that it is whole and as published. Nothing in it is executed."""
-        return cls(*read_release(folder))
+    def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
+        return record_batches(self.schema, self.model.generalized(how))
+
+    def _draw(self, rows: int | None, rng: np.random.Generator, how: Nonnegative) -> dict[str, Integers]:
+        size = max(self.total, 0) if rows is None else read_whole(rows)
+        if size is None or not 0 <= size <= MOST_ROWS:
+            raise ReleaseError(
+                f"rows ({rows}) must be a whole number from 0 to {MOST_ROWS:,}", "Give another number, or none."
+            )
+        leaves, classes = self.model.draw(size, rng, how)
+        drawn = dict(zip(self.schema.predictors, leaves, strict=True))
+        return drawn if self.schema.target is None else drawn | {self.schema.target: classes}
 
 
 def _random(seed: int | None) -> np.random.Generator:
+    """A random source for samples, which are post-processing; refuse what is no seed."""
     if seed is not None and (read_whole(seed) is None or seed < 0):
         raise ReleaseError(f"seed ({seed}) must be a whole number from 0 up", "Give another seed, or none.")
     return np.random.default_rng(seed)
+
+
+def answers(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
+    """Answer conditions block by block; a mistake in one is told with its place."""
+    if isinstance(conditions, str | Mapping):
+        raise QueryError("conditions must be a list of them, and are a single one", "Use count, or a list of one.")
+    return Answers.joined([model.answer(block) for block in _blocks(model, conditions, place)])
+
+
+def _blocks(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Iterator[list[Query]]:
+    """Read conditions, and yield them in blocks that fit into memory."""
+    block: list[Query] = []
+    size = 0
+    for number, condition in enumerate(conditions):
+        try:
+            query = read_query(model.schema, condition)
+        except QueryError as error:
+            raise QueryError(f"{place(number)}{error.problem}", error.remedy) from None
+        needed = model.bytes_for(query)
+        if block and (size + needed > BLOCK_BYTES or len(block) == MOST_IN_BLOCK):
+            yield block
+            block, size = [], 0
+        block.append(query)
+        size += needed
+    if block:
+        yield block
+
+
+def read_query(schema: Schema, condition: Condition) -> Query:
+    """Read a condition in words, or check weights."""
+    if not isinstance(condition, str | Mapping):
+        raise QueryError(
+            f"a condition ({condition!r:.40}) must be text, or weights of leaves by attribute",
+            "Write for example: age >= 40 and sex = 'Female'.",
+        )
+    weights = _checked(schema, read_condition(schema, condition) if isinstance(condition, str) else condition)
+    text = condition if isinstance(condition, str) else f"weights of {', '.join(weights) or 'nothing'}"
+    everyone = np.ones(len(schema.classes))
+    numbered = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
+    return Query(text, numbered, weights.get(schema.target or "", everyone))
+
+
+def _checked(schema: Schema, weights: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """Read weights by attribute; refuse attributes that there are not."""
+    leaves = {name: column.leaves for name, column in variables_of(schema).items()}
+    for name in weights:
+        if name not in leaves:
+            known = f"It has {', '.join(list(leaves)[:20])}."
+            raise QueryError(f"weights of {str(name)[:40]} must be of an attribute of this release", known)
+    return {name: _finite(name, given, leaves[name]) for name, given in weights.items()}
+
+
+def _finite(name: str, given: ArrayLike, leaves: int) -> Floats:
+    """Read the weights of one attribute, a finite number for each leaf. Truth values are weights, too: 0 and 1."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.empty((0, 0), object)
+    if found.dtype.kind not in "biuf" or found.shape != (leaves,) or not np.isfinite(found).all():
+        told = f" ({len(found):,} numbers)" if found.dtype.kind in "biufc" and found.ndim == 1 else ""
+        raise QueryError(
+            f"weights of {name[:40]}{told} must be {leaves:,} finite numbers, one for each leaf",
+            "Give 1 for a leaf that is meant and 0 for others.",
+        )
+    return found.astype(np.float64)

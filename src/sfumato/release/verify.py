@@ -18,29 +18,32 @@ signature, and only the holder's ledger knows what was published.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.exact import read_fraction
+from sfumato.exact import can_be_summed, read_fraction, read_json
+from sfumato.models.regions import DECIMALS
 from sfumato.privacy.ledger import Ledger, Publication
-from sfumato.privacy.measurements import most_paid
-from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, read_columns, read_text
+from sfumato.privacy.measurements import each_is_paid, most_paid
+from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, SCHEMA_FILE, read_batches, read_table, read_text
 from sfumato.release.manifest import AGAIN, Manifest
 from sfumato.release.records import count_names
 from sfumato.release.release import Release
 from sfumato.storage import sha256
 
 ROUNDING = 1
-"""On another machine a person may be rounded into the next cell."""
+"""On another machine a person may be rounded into the next cell,"""
+LAST_DIGIT = 1.5 * 10.0**-DECIMALS
+"""and an estimate to the next number that is shown."""
 OTHER = "records.parquet must follow from the counts, and does not"
 
 
@@ -48,36 +51,44 @@ def refuse_other_records(place: Path, release: Release) -> None:
     """Refuse records that are not those that the release's counts make."""
     batches = release.published_batches()
     first = next(batches)
-    table = read_columns(place / RECORDS_FILE, first.schema.names)
-    if table.schema.names != first.schema.names:
-        raise ReleaseError(OTHER, AGAIN)
-    slack, at = 0 if release.is_exact else ROUNDING, 0
-    people = [0, 0]
-    for batch in _joined(first, batches):
-        own = table.slice(at, batch.num_rows)
-        at += batch.num_rows
-        if own.num_rows != batch.num_rows or not all(
-            _same(own[name], batch[name], slack) for name in table.column_names
+    count, exact, people = count_names(release.schema)[1], release.is_exact, [0, 0]
+    shown = read_batches(place / RECORDS_FILE, first.schema)
+    for own, made in _side_by_side(shown, chain([first], batches), first.schema):
+        if own.num_rows != made.num_rows or not all(
+            _same(own[name], made[name], ROUNDING if name == count and not exact else 0) for name in made.schema.names
         ):
             raise ReleaseError(OTHER, AGAIN)
-        count = count_names(release.schema)[1]
-        people = [total + (pc.sum(one[count]).as_py() or 0) for total, one in zip(people, (own, batch), strict=True)]
-    if at != table.num_rows or people[0] != people[1]:
+        people = [total + (pc.sum(one[count]).as_py() or 0) for total, one in zip(people, (own, made), strict=True)]
+    if people[0] != people[1]:
         raise ReleaseError(OTHER, AGAIN)
 
 
-def _joined(first: pa.RecordBatch, others: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    yield first
-    yield from others
+def _side_by_side(
+    one: Iterator[pa.RecordBatch], other: Iterator[pa.RecordBatch], fields: pa.Schema
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Cut two streams of rows at the same places; where one has ended, what the other has left is beside nothing."""
+    nothing = pa.RecordBatch.from_pylist([], fields)
+    left, right, one, other = nothing, nothing, filter(len, one), filter(len, other)
+    while True:
+        left, right = (left if len(left) else next(one, nothing)), (right if len(right) else next(other, nothing))
+        if not len(left) and not len(right):
+            return
+        rows = min(len(left) or len(right), len(right) or len(left))
+        yield left.slice(0, rows), right.slice(0, rows)
+        left, right = left.slice(rows), right.slice(rows)
 
 
-def _same(shown: pa.ChunkedArray, made: pa.Array, slack: int) -> bool:
-    """Compare names exactly, and numbers to within the slack."""
-    if pa.types.is_dictionary(made.type):
-        return bool(shown.cast(pa.string()).equals(pa.chunked_array([made.cast(pa.string())])))
-    if shown.type != made.type or shown.null_count or len(shown) != len(made):
+def _same(shown: pa.Array, made: pa.Array, slack: int) -> bool:
+    """Compare names exactly, and numbers to within the slack; estimates to within the last digit that is shown."""
+    if shown.null_count:
         return False
-    return not len(made) or bool(np.abs(shown.to_numpy() - made.to_numpy(zero_copy_only=False)).max() <= slack)
+    if pa.types.is_dictionary(made.type):
+        codes = pc.take(pc.index_in(shown.dictionary, made.dictionary), shown.indices)
+        names = pc.take(pc.index_in(made.dictionary, made.dictionary), made.indices)
+        return bool(codes.equals(names))
+    own, other = (one.to_numpy(zero_copy_only=False) for one in (shown, made))
+    reach = slack if pa.types.is_integer(made.type) else LAST_DIGIT
+    return bool(((other - reach <= own) & (own <= other + reach)).all())
 
 
 def refuse_small_groups(place: Path, release: Release) -> None:
@@ -85,17 +96,16 @@ def refuse_small_groups(place: Path, release: Release) -> None:
     promise = release.manifest.promise
     if promise is None or not promise.kept(release.draft.structure, release.draft.final.counts):
         raise ReleaseError("the published groups must be as promised, and are not", AGAIN)
+    table = read_table(place / RECORDS_FILE, next(release.published_batches()).schema).unify_dictionaries()
     count = count_names(release.schema)[1]
-    sensitive = [promise.sensitive] if promise.sensitive is not None else []
-    table = read_columns(place / RECORDS_FILE, [*promise.quasi, *sensitive, count])
-    groups = _plain_text(table).group_by(list(promise.quasi)).aggregate([(count, "sum"), (count, "count")])
+    quasi = {name: _codes(table[name]) for name in promise.quasi}
+    groups = pa.table(quasi | {count: table[count]}).group_by(list(quasi)).aggregate([(count, "sum"), (count, "count")])
     if not promise.kept_by_records(groups[f"{count}_sum"].to_numpy(), groups[f"{count}_count"].to_numpy()):
         raise ReleaseError("the published records must be as promised, and are not", AGAIN)
 
 
-def _plain_text(table: pa.Table) -> pa.Table:
-    fields = [pa.field(one.name, pa.string() if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
-    return table.cast(pa.schema(fields))
+def _codes(names: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk.indices for chunk in names.chunks], pa.int32())
 
 
 KNOWN = {"published", "open", "settled by hand"}
@@ -105,7 +115,7 @@ KNOWN = {"published", "open", "settled by hand"}
 def refuse_unknown(manifest: Manifest, place: Path, book: Ledger) -> str:
     """Refuse a release that the account does not know as it is; else say how it knows it."""
     statement = book.statement()
-    named = json.loads(read_text(place / "schema.json")).get("name", "table")
+    named = read_json(read_text(place / SCHEMA_FILE)).get("name", "table")
     if named != statement.name:
         raise ReleaseError(f"the ledger must be that of table {named}, and is that of {statement.name}", AGAIN)
     found = [one for one in statement.publications if one.id == manifest.publication]
@@ -235,9 +245,10 @@ def _summed(plain: Any) -> str:
         return f"its ledger names {_many(lines, 'look')} without epsilon, and it claims none"
     parts = [read_fraction(line["epsilon"]) for line in lines]
     claim = read_fraction(plain["epsilon"])
-    if claim is None or any(part is None or part < 0 for part in parts):
+    known = [part for part in parts if part is not None and part >= 0]
+    if claim is None or len(known) < len(parts) or not can_be_summed(known):
         raise ReleaseError("the epsilons of the manifest must be fractions, none of them negative", AGAIN)
-    total = sum((part for part in parts if part is not None), Fraction(0))
+    total = sum(known, Fraction(0))
     if total != claim:
         raise ReleaseError(f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {claim}", AGAIN)
     return f"its ledger's {_many(lines, 'line')} sum to the epsilon that it claims, exactly {claim}"
@@ -312,6 +323,8 @@ def _kept(place: Path, release: Release) -> str:
             f"what the counts cost by their noise ({paid}) must be at most the claimed epsilon, {manifest.epsilon}",
             AGAIN,
         )
+    if not each_is_paid(release.draft, manifest.debits):
+        raise ReleaseError("every measurement must have a line of its own name that pays for its noise", AGAIN)
     return f"by their noise, its counts cost {float(paid):.4g} at most of its epsilon {manifest.epsilon}{seeded}"
 
 

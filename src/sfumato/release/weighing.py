@@ -14,9 +14,12 @@ from typing import Any
 from sfumato.errors import QueryError
 
 Node = dict[str, Any]
+"""A node of the syntax tree."""
 
 RELEASE = "release"
+"""The relation that questions read."""
 WEIGHT = "estimated people of a cell"
+"""Its column of estimates, which questions cannot name."""
 TEMPLATES = {
     "count_star": "coalesce(sum(weight), 0)",
     "count": "coalesce(sum(case when argument is not null then weight end), 0)",
@@ -25,132 +28,32 @@ TEMPLATES = {
     "avg": "sum(cast(argument as double) * weight)"
     " / nullif(greatest(sum(case when argument is not null then weight end), 0), 0)",
 }
-"""An average is null where estimates say that there is nobody to average over."""
+"""How each aggregate is written over weighted cells. An average is null where estimates say that there is nobody."""
 SYNONYMS = {"countif": "count_if", "mean": "avg"}
-
+"""Other names of aggregates."""
 CLOCKS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
-"""What SQL calls without brackets."""
-
+"""Functions that SQL calls without brackets, so that they look like columns."""
 GROWING = {
     *("range", "generate_series", "repeat", "lpad", "rpad", "list_resize", "array_resize"),
     *("format", "printf", "bar"),
 }
-"""What makes a value of any size out of a number."""
-
+"""Functions that make a value of any size out of a number."""
 QUERIES = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE"}
+"""The types of queries that are allowed."""
 RELATIONS = {"BASE_TABLE", "SUBQUERY", "JOIN", "EMPTY", "EXPRESSION_LIST"}
-
-
-def is_query(node: Node) -> bool:
-    """Tell whether a node is a select, a union or the like."""
-    return "cte_map" in node
-
-
-def is_relation(node: Node) -> bool:
-    """Tell whether a node is something that a select reads from."""
-    return "sample" in node and "alias" in node and "class" not in node
-
-
-def is_release(node: Node) -> bool:
-    """Tell whether a node is the relation `release`."""
-    return node.get("type") == "BASE_TABLE" and node["table_name"].lower() == RELEASE
-
-
-def everything(value: Any) -> Iterator[Node]:
-    """Walk through all nodes."""
-    if isinstance(value, dict):
-        yield value
-    for part in _parts(value):
-        yield from everything(part)
-
-
-def within(query: Node) -> Iterator[Node]:
-    """Walk through the nodes that are a query's own, and come as far as the queries inside it."""
-    for part in _parts(query):
-        yield from _until_query(part)
-
-
-def _until_query(value: Any) -> Iterator[Node]:
-    if isinstance(value, dict):
-        yield value
-        if is_query(value):
-            return
-    for part in _parts(value):
-        yield from _until_query(part)
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
-def named_columns(tree: Node) -> set[str]:
-    """Give every word that may name a column, in lower case: also those of its table, which does no harm."""
-    columns = (node["column_names"] for node in everything(tree) if node.get("class") == "COLUMN_REF")
-    return {name.lower() for names in columns for name in names}
-
-
-def reads_release(tree: Node) -> bool:
-    """Tell whether anything here reads the release."""
-    return any(is_release(node) for node in everything(tree))
-
-
-def inner_queries(query: Node, known: Mapping[str, Node] | None = None) -> Iterator[Node]:
-    """Give the queries inside a query, each with all the named ones that it may refer to."""
-    known = {**(known or {}), **{one["key"]: one for one in query["cte_map"]["map"]}}
-    for inner in filter(is_query, within(query)):
-        own = {one["key"]: one for one in inner["cte_map"]["map"]}
-        yield {**inner, "cte_map": {"map": list({**known, **own}.values())}}
-        yield from inner_queries(inner, known)
-
-
-def refuse_other_relations(tree: Node) -> None:
-    """Refuse whatever would read anything but the release and named queries."""
-    names = {one["key"].lower() for node in everything(tree) if is_query(node) for one in node["cte_map"]["map"]}
-    if RELEASE in names:
-        raise QueryError("a named query must not be called release", "Give it another name.")
-    for node in everything(tree):
-        if (is_query(node) and node["type"] not in QUERIES) or (is_relation(node) and node["type"] not in RELATIONS):
-            kind = str(node["type"]).lower().replace("_", " ")
-            raise QueryError(
-                f"the SQL must read from release alone, and has a {kind}", "Select from release and its subqueries."
-            )
-        if is_relation(node) and node["type"] == "BASE_TABLE":
-            path = ".".join(filter(None, (node["catalog_name"], node["schema_name"], node["table_name"])))
-            if path != node["table_name"] or path.lower() not in {RELEASE, *names}:
-                raise QueryError(f"table ({path[:40]}) must be release", "Nothing else can be read, and no files.")
-
-
-def refuse_unstable(tree: Node, unstable: Set[str], columns: Set[str]) -> None:
-    """Refuse functions that give something else each time: they would be drawn for each cell, not for each person, and
-    no answer could be had again. Clocks look like columns, and are some where the release has one of that name.
-    """
-    for node in everything(tree):
-        called = node["function_name"].lower() if node.get("class") == "FUNCTION" else ""
-        column = ".".join(node["column_names"]).lower() if node.get("class") == "COLUMN_REF" else ""
-        name = called if called in unstable else column
-        if called in unstable or column in CLOCKS - columns:
-            raise QueryError(
-                f"a function ({name[:40]}) must give the same whenever and for whatever cell it is called",
-                "Write the value itself, such as date '2024-01-31'.",
-            )
-
-
-def refuse_growing(tree: Node) -> None:
-    """Refuse functions that could fill any memory from a few words: DuckDB's limits do not hold for single values."""
-    for node in everything(tree):
-        name = node["function_name"].lower() if node.get("class") == "FUNCTION" else ""
-        if name in GROWING:
-            raise QueryError(f"a function ({name}) must not make values of any size", "Write the values themselves.")
+"""The types of relations that are allowed."""
 
 
 @dataclass(frozen=True)
 class Weighing:
-    """How aggregates are weighed: which functions aggregate, and DuckDB's way to parse an expression."""
+    """How the aggregates of a question become sums over weighted cells."""
 
     aggregates: Set[str]
+    """the functions that aggregate"""
     columns: Set[str]
     """all columns of the release, in lower case"""
     parse: Callable[[str], Node] = field(repr=False)
+    """DuckDB's way to parse an expression"""
 
     def __post_init__(self) -> None:
         """Make sure that aggregates are recognized, or else cells would be counted as if they were people."""
@@ -160,7 +63,7 @@ class Weighing:
                 raise KeyError(name)
 
     def weigh(self, tree: Node) -> Node:
-        """Give a tree in which every select from the release weighs its cells; refuse what cannot be weighed."""
+        """Make every select from the release weigh its cells; refuse what cannot be weighed."""
         for query in filter(is_query, everything(tree)):
             if any(is_release(node) for node in within(query)):
                 self._refuse_unweighable(query)
@@ -215,13 +118,13 @@ class Weighing:
 
 
 def _canonical(function: Node) -> str:
-    """Name an aggregate as the templates do."""
+    """The name of an aggregate among the templates."""
     name = function["function_name"].lower()
     return "count_star" if name == "count" and not _arguments(function) else SYNONYMS.get(name, name)
 
 
 def _arguments(function: Node) -> list[Node]:
-    """Give a function's arguments, which DuckDB 2 wraps with their names."""
+    """A function's arguments, which DuckDB 2 wraps with their names."""
     given: list[Node] = function["arguments"] if "arguments" in function else function["children"]
     return [one.get("expression", one) for one in given]
 
@@ -251,3 +154,107 @@ def _filled(value: Any, places: Mapping[str, Node | None], condition: Node | Non
         return places[value["column_names"][0]]
     filled = {key: _filled(part, places, condition) for key, part in value.items()}
     return filled | {"filter": condition} if value.get("function_name") == "sum" else filled
+
+
+def refuse_other_relations(tree: Node) -> None:
+    """Refuse whatever would read anything but the release and named queries."""
+    names = {one["key"].lower() for node in everything(tree) if is_query(node) for one in node["cte_map"]["map"]}
+    if RELEASE in names:
+        raise QueryError("a named query must not be called release", "Give it another name.")
+    for node in everything(tree):
+        if (is_query(node) and node["type"] not in QUERIES) or (is_relation(node) and node["type"] not in RELATIONS):
+            kind = str(node["type"]).lower().replace("_", " ")
+            raise QueryError(
+                f"the SQL must read from release alone, and has a {kind}", "Select from release and its subqueries."
+            )
+        if is_relation(node) and node["type"] == "BASE_TABLE":
+            path = ".".join(filter(None, (node["catalog_name"], node["schema_name"], node["table_name"])))
+            if path != node["table_name"] or path.lower() not in {RELEASE, *names}:
+                raise QueryError(f"table ({path[:40]}) must be release", "Nothing else can be read, and no files.")
+
+
+def refuse_unstable(tree: Node, unstable: Set[str], columns: Set[str]) -> None:
+    """Refuse functions that give something else each time.
+
+    They would be drawn for each cell, not for each person, and no answer could be had again. Clocks look like columns,
+    and are some where the release has one of that name.
+    """
+    for node in everything(tree):
+        called = node["function_name"].lower() if node.get("class") == "FUNCTION" else ""
+        column = ".".join(node["column_names"]).lower() if node.get("class") == "COLUMN_REF" else ""
+        name = called if called in unstable else column
+        if called in unstable or column in CLOCKS - columns:
+            raise QueryError(
+                f"a function ({name[:40]}) must give the same whenever and for whatever cell it is called",
+                "Write the value itself, such as date '2024-01-31'.",
+            )
+
+
+def refuse_growing(tree: Node) -> None:
+    """Refuse functions that could fill any memory from a few words: DuckDB's limits do not hold for single values."""
+    for node in everything(tree):
+        name = node["function_name"].lower() if node.get("class") == "FUNCTION" else ""
+        if name in GROWING:
+            raise QueryError(f"a function ({name}) must not make values of any size", "Write the values themselves.")
+
+
+def is_query(node: Node) -> bool:
+    """Whether a node is a select, a union or the like."""
+    return "cte_map" in node
+
+
+def is_relation(node: Node) -> bool:
+    """Whether a node is something that a select reads from."""
+    return "sample" in node and "alias" in node and "class" not in node
+
+
+def is_release(node: Node) -> bool:
+    """Whether a node is the relation `release`."""
+    return node.get("type") == "BASE_TABLE" and node["table_name"].lower() == RELEASE
+
+
+def everything(value: Any) -> Iterator[Node]:
+    """Walk through all nodes."""
+    if isinstance(value, dict):
+        yield value
+    for part in _parts(value):
+        yield from everything(part)
+
+
+def within(query: Node) -> Iterator[Node]:
+    """Walk through the nodes that are a query's own, down to the queries inside it, which are included."""
+    for part in _parts(query):
+        yield from _until_query(part)
+
+
+def _until_query(value: Any) -> Iterator[Node]:
+    if isinstance(value, dict):
+        yield value
+        if is_query(value):
+            return
+    for part in _parts(value):
+        yield from _until_query(part)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def named_columns(tree: Node) -> set[str]:
+    """All words that may name a column, in lower case; names of tables are among them, which does no harm."""
+    columns = (node["column_names"] for node in everything(tree) if node.get("class") == "COLUMN_REF")
+    return {name.lower() for names in columns for name in names}
+
+
+def reads_release(tree: Node) -> bool:
+    """Whether anything in a tree reads the release."""
+    return any(is_release(node) for node in everything(tree))
+
+
+def inner_queries(query: Node, known: Mapping[str, Node] | None = None) -> Iterator[Node]:
+    """Walk through the queries inside a query, each with all the named ones that it may refer to."""
+    known = {**(known or {}), **{one["key"]: one for one in query["cte_map"]["map"]}}
+    for inner in filter(is_query, within(query)):
+        own = {one["key"]: one for one in inner["cte_map"]["map"]}
+        yield {**inner, "cte_map": {"map": list({**known, **own}.values())}}
+        yield from inner_queries(inner, known)

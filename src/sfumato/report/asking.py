@@ -1,17 +1,12 @@
-"""Questions that pictures ask of a release: many in one pass, and what their answers rest on.
+"""What the report asks of a release: parts of attributes, random questions, many at once, and what answers rest on.
 
-The parts of an attribute that a picture shows: few enough to be read, and decided by the schema alone.
-
-How far noise may have moved the parts of one attribute: that of the regions' counts, and that of its margin.
+The parts of an attribute (`Bins`) are few enough to be read, and decided by the schema alone. Questions are drawn with
+a fixed seed from what is public, the schema and the regions, so whoever has the release draws the same: some at the
+release's own borders, where noise is all that can be wrong, some at any.
 
 `count` covers the noise of the regions' counts exactly. Where people are spread inside regions by a margin, its noise
-moves the parts, too. What a part's own leaves, or the groups of them that were bought, would err by is added in
-that measure in which the answer rests on spreading: a little too much, since reading the margin takes some noise out.
-
-Questions to show a release by: some at its own borders, where noise is all that can be wrong, some at any.
-
-They are drawn with a fixed seed from what is public, the schema and the regions, so whoever has the release draws the
-same.
+moves the parts, too. What a part's own leaves, or the groups of them that were bought, would err by is added in that
+measure in which the answer rests on spreading: a little too much, since reading the margin takes some noise out.
 """
 
 from __future__ import annotations
@@ -24,12 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import Z95, Answers, Categorical, Condition, Identifier, Numeric, Release, Schema, read_condition
-from sfumato.arrays import Floats, Integers
+from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import QueryError
 from sfumato.report.html import shortened
 
+Leaves = Mapping[str, Integers]
+"""By attribute, the leaves that are meant."""
 LEAST_RESTING = 0.005
-"""Less is not worth a word."""
+"""The least share resting on spreading that is worth a word."""
+LONGEST_LABEL = 40
+"""The most letters of a part's name."""
+MOST_RESTRICTED = 3
+"""The most attributes that a question restricts."""
+MOST_LISTED = 5
+"""The most values that a written question lists."""
+WORDS = ("and", "between", "in")
+"""Words of conditions, which a name must be quoted to be told from."""
 
 
 def together(release: Release, groups: Sequence[Sequence[Condition]]) -> list[Answers]:
@@ -40,25 +45,22 @@ def together(release: Release, groups: Sequence[Sequence[Condition]]) -> list[An
 
 
 def resting(answers: Answers) -> float:
-    """Give the share of people in some answers that rests on spreading people inside regions."""
+    """The share of people in some answers that rests on spreading people inside regions."""
     people = float(np.abs(answers.values).sum())
     return min(float(np.abs(answers.assumed).sum()) / people, 1.0) if people else 0.0
 
 
-def mostly_spread(answers: Answers) -> NDArray[np.bool_]:
-    """Tell which answers rest on spreading for more than half."""
+def mostly_spread(answers: Answers) -> Booleans:
+    """Which answers rest on spreading for more than half."""
     return np.asarray(np.abs(answers.assumed) > np.abs(answers.values) / 2)
 
 
 def rests(answers: Answers) -> str:
-    """Say it."""
+    """How much of some answers rests on spreading, in words."""
     share = resting(answers)
     if share < LEAST_RESTING:
         return "Told apart by the regions."
     return f"{100 * share:.0f} % rests on spreading inside regions."
-
-
-LONGEST_LABEL = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +69,20 @@ class Bins:
 
     name: str
     column: Categorical | Numeric
-    borders: NDArray[np.int64]
+    borders: Integers
 
     def __len__(self) -> int:
-        """Count them."""
+        """The number of parts."""
         return len(self.borders) - 1
 
     @property
     def numeric(self) -> bool:
-        """Whether they follow one another like numbers."""
+        """Whether the parts follow one another like numbers."""
         return isinstance(self.column, Numeric)
 
     @property
     def labels(self) -> list[str]:
-        """Name them."""
+        """What the parts are called."""
         return [self._label(lo, hi) for lo, hi in itertools.pairwise(self.borders.tolist())]
 
     def _label(self, lo: int, hi: int) -> str:
@@ -92,7 +94,7 @@ class Bins:
 
     @property
     def edges(self) -> list[str]:
-        """Write where numbers begin and end."""
+        """The numbers at which parts begin and end."""
         assert isinstance(self.column, Numeric)
         column = self.column
         written = [column.edge(cell) for cell in self.borders.tolist() if cell <= column.cells]
@@ -100,15 +102,15 @@ class Bins:
         return [one if column.is_date else compact(one) for one in written] + missing
 
     def weights(self) -> list[Mapping[str, Floats]]:
-        """Give each of them as weights of leaves."""
+        """Each part as weights of leaves."""
         leaves = np.arange(self.column.leaves)
         return [
             {self.name: ((leaves >= lo) & (leaves < hi)).astype(np.float64)}
             for lo, hi in zip(self.borders[:-1], self.borders[1:], strict=True)
         ]
 
-    def of(self, codes: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Give the one that holds each coded value."""
+    def of(self, codes: NDArray[np.integer]) -> Integers:
+        """The part that holds each coded value."""
         return np.searchsorted(self.borders, codes, side="right") - 1
 
 
@@ -143,7 +145,7 @@ def bins_of(name: str, column: Categorical | Numeric, most: int) -> Bins:
 
 
 def every_bins(schema: Schema, most: int) -> list[Bins]:
-    """Cut every attribute, the class included."""
+    """The parts of every attribute, the class included."""
     return [
         bins_of(name, column, most) for name, column in schema.attributes.items() if not isinstance(column, Identifier)
     ]
@@ -154,14 +156,14 @@ def _ranges(borders: set[int]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ordered))
 
 
-def _even(leaves: int, most: int) -> NDArray[np.int64]:
-    """Give borders of parts with as many leaves each, the last perhaps fewer."""
+def _even(leaves: int, most: int) -> Integers:
+    """Borders of parts with as many leaves each, the last perhaps fewer."""
     step = -(-leaves // most)
     return np.append(np.arange(0, leaves, step), leaves).astype(np.int64)
 
 
 def compact(number: str) -> str:
-    """Write a large number shortly.
+    """A large number in few letters.
 
     >>> compact("17"), compact("9500"), compact("1280000"), compact("-43500"), compact("0.25")
     ('17', '9,500', '1.28M', '-43.5k', '0.25')
@@ -174,12 +176,12 @@ def compact(number: str) -> str:
 
 
 def has_margin(release: Release, bins: Bins) -> bool:
-    """Tell whether an attribute's people are spread inside regions by a margin."""
+    """Whether an attribute's people are spread inside regions by a margin."""
     return _margin_variances(release, bins) is not None
 
 
 def half_widths(release: Release, bins: Bins, answers: Answers) -> Floats:
-    """Give half the 95 % interval of every part."""
+    """Half the 95 % interval of every part."""
     margin = _margin_variances(release, bins)
     if margin is None:
         return np.asarray(Z95 * answers.stddevs)
@@ -195,14 +197,6 @@ def _margin_variances(release: Release, bins: Bins) -> Floats | None:
     return release.model.margin_variances(names.index(bins.name), bins.borders)
 
 
-Leaves = Mapping[str, Integers]
-"""By attribute, the leaves that are meant."""
-
-MOST_RESTRICTED = 3
-MOST_LISTED = 5
-WORDS = ("and", "between", "in")
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
     """A question: the leaves that it allows, and whether it was drawn at the release's own borders."""
@@ -212,8 +206,8 @@ class Asked:
     schema: Schema
 
     @property
-    def weights(self) -> dict[str, NDArray[np.float64]]:
-        """Give it as weights of leaves."""
+    def weights(self) -> dict[str, Floats]:
+        """The question as weights of leaves."""
         return {
             name: np.isin(np.arange(self.schema.predictors[name].leaves), chosen).astype(np.float64)
             for name, chosen in self.leaves.items()
@@ -221,7 +215,7 @@ class Asked:
 
     @property
     def words(self) -> str | None:
-        """Write it as a condition; None if that cannot be said, or would be long."""
+        """The question as a condition; None if that cannot be said, or would be long."""
         said = [said_of(self.schema, name, chosen) for name, chosen in self.leaves.items()]
         return None if None in said or len(said) > MOST_RESTRICTED else " and ".join(filter(None, said))
 

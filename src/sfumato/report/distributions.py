@@ -1,21 +1,20 @@
-"""The two-way distributions of a release: the pairs of attributes that hang together most strongly in it.
+"""Two sections of the report: the distributions that a release estimates, and what to expect of range counts.
 
-The one-way and two-way distributions that the release itself estimates, with what its noise may have moved.
-
-What a recipient can expect of range counts: examples with their error, and how error grows with what is counted.
+Distributions are of one attribute each, and of the pairs of attributes that hang together most strongly in the release,
+with what its noise may have moved. Of range counts there are examples with their error, and how error grows with what
+is counted.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato import Z95, Answers, Condition, Estimate, Release
-from sfumato.arrays import Booleans, Floats
+from sfumato.arrays import Booleans, CodedRows, Floats, Integers
 from sfumato.pictures.distributions import Cells, Counts, draw_bars, draw_heat_map, draw_steps
 from sfumato.pictures.inline import Marks, draw_half_widths
 from sfumato.report.asking import (
@@ -34,14 +33,89 @@ from sfumato.report.asking import (
 from sfumato.report.html import Html, details, figure, paragraph, section, shortened, table, tag
 from sfumato.report.promise import NARROW, WIDE
 
+MOST_BINS = 20
+"""The most parts of an attribute that is shown alone."""
+MOST_ATTRIBUTES = 40
+"""The most attributes that are drawn, or compared; of more, the first are."""
 MOST_PAIR_BINS = 8
+"""The most parts of an attribute in a pair."""
 PAIRS = 6
+"""The most pairs that are shown."""
 MOST_DRAWN = 20_000
-"""So many records are drawn from the release to see which attributes hang together."""
+"""The most records that are drawn from the release to see which attributes hang together."""
 THRICE = 3
-"""No attribute is in more pairs than this, so that one does not fill all."""
+"""The most pairs that an attribute is in, so that one does not fill all."""
 WEAK, FEWEST = 0.1, 2
-"""Pairs that hang together less than this are shown only if there would be fewer than so many."""
+"""Pairs that hang together less than the first are shown only if there would be fewer than the second."""
+ASKED, EXAMPLES = 300, 6
+"""How many questions are asked, and how many of them are shown."""
+SEED = 0
+SIZES = (0.001, 0.01, 0.1)
+"""Where classes of answers begin, in shares of all people; smaller ones are of one class."""
+TITLE = "What to expect of queries"
+
+
+def distributions_section(release: Release, truth: CodedRows | None = None) -> Html:
+    """Show how people are distributed; if the holder's own rows are given, beside them."""
+    every = every_bins(release.schema, MOST_BINS)
+    shown = every[:MOST_ATTRIBUTES]
+    if not shown:
+        return section("distributions", "What it holds", paragraph("The release has no attributes."))
+    everyone = release.count()
+    more = f" Of {len(every)} attributes the first {len(shown)} are shown." if len(every) > len(shown) else ""
+    line = f" The thin line on a bar is the 95 % interval for the {everyone.cause}." if everyone.stddev else ""
+    about = "" if release.is_exact and release.manifest.sampling == 1 else "about "
+    words = [
+        paragraph(f"The release holds {about}{everyone.value:,.0f} people. Bars are what it says itself.{line}{more}"),
+        ""
+        if truth is None
+        else paragraph("Dashed outlines and open diamonds are the holder's own counts.", class_="note"),
+        tag("div", *_one_ways(release, shown, truth), class_="multiples"),
+        *pairs_shown(release, everyone.value),
+    ]
+    return section("distributions", "What it holds", *words)
+
+
+def _one_ways(release: Release, every: Sequence[Bins], truth: CodedRows | None) -> list[Html]:
+    answers = together(release, [bins.weights() for bins in every])
+    return [_one_way(release, bins, found, truth) for bins, found in zip(every, answers, strict=True)]
+
+
+def _one_way(release: Release, bins: Bins, answers: Answers, truth: CodedRows | None) -> Html:
+    halves = half_widths(release, bins, answers)
+    known = None if truth is None else np.bincount(bins.of(truth[bins.name]), minlength=len(bins)).astype(np.float64)
+    supposed = mostly_spread(answers) if not has_margin(release, bins) else None
+    counts = Counts(bins.labels, answers.values, answers.values - halves, answers.values + halves, known, supposed)
+    name = shortened(bins.name, 40)
+    label = f"People by {name}: " + "; ".join(
+        f"{one} {value:,.0f}"
+        for one, value in itertools.islice(zip(bins.labels, answers.values.tolist(), strict=True), 8)
+    )
+    told = [f" ± {half:,.0f}" if half else "" for half in halves.tolist()]
+    drawn = draw_steps(counts, bins.edges, label) if bins.numeric and len(bins) > 3 else draw_bars(counts, told, label)
+    header = ["value", "people", "±", *([] if known is None else ["true"])]
+    columns: list[Sequence[str]] = [bins.labels, _whole(answers.values), _whole(halves)]
+    columns += [] if known is None else [_whole(known)]
+    rows = zip(*columns, strict=True)
+    return figure(
+        tag("h4", name),
+        Html(drawn),
+        caption=_one_way_caption(release, bins, answers),
+        below=details("Numbers", table(header, rows, range(1, len(header)))),
+    )
+
+
+def _one_way_caption(release: Release, bins: Bins, answers: Answers) -> str:
+    """What a bar and its interval rest on."""
+    if resting(answers) < LEAST_RESTING:
+        return "Told apart by the regions."
+    if has_margin(release, bins):
+        return "Spread inside regions by its own margin, whose noise is in the interval."
+    return f"{rests(answers)} No interval covers that. Hatched: more than half of a bar."
+
+
+def _whole(numbers: Floats) -> list[str]:
+    return [f"{one:,.0f}" for one in numbers.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,49 +139,9 @@ class Pair:
 
     @property
     def questions(self) -> list[Condition]:
-        """Ask for every cell, row by row."""
+        """A question for every cell, row by row."""
         rows, columns = self.down.weights(), self.across.weights()
         return [{**row, **column} for row in rows for column in columns]
-
-
-def strongest_pairs(release: Release, most: int = PAIRS) -> list[Pair]:
-    """Choose pairs by Cramér's V in records drawn from the release with a fixed seed, corrected for chance.
-
-    With V² = χ² / (n min(r - 1, c - 1)), and χ² about (r - 1)(c - 1) by chance alone, which is taken off.
-    """
-    size = min(max(release.total, 0), MOST_DRAWN)
-    if not size:
-        return []
-    drawn = release.sample_codes(size, seed=0)
-    bins = [one for one in every_bins(release.schema, MOST_PAIR_BINS)[:MOST_ATTRIBUTES] if len(one) > 1]
-    held = {one.name: one.of(drawn[one.name]) for one in bins}
-    found = [
-        Pair.of(one, other, association(held[one.name], held[other.name], (len(one), len(other))))
-        for one, other in itertools.combinations(bins, 2)
-    ]
-    chosen: list[Pair] = []
-    for pair in sorted(found, key=lambda pair: -pair.strength):
-        used = [name for other in chosen for name in other.names]
-        if max(map(used.count, pair.names)) < THRICE and pair.strength > 0:
-            chosen.append(pair)
-    return [pair for at, pair in enumerate(chosen[:most]) if pair.strength >= WEAK or at < FEWEST]
-
-
-def association(one: NDArray[np.int64], other: NDArray[np.int64], shape: tuple[int, int]) -> float:
-    """Give Cramér's V of two coded columns, corrected for chance; values that nobody has do not count.
-
-    >>> same = np.array([0, 1, 2] * 20)
-    >>> round(association(same, same, (3, 3)), 2), association(np.arange(40) % 2, np.arange(40) // 20, (2, 2))
-    (0.98, 0.0)
-    """
-    counts = np.bincount(one * shape[1] + other, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
-    freedom = [size - 1 for size in counts.shape]
-    if not min(freedom, default=0):
-        return 0.0
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    chi = float(((counts - expected) ** 2 / expected).sum()) - freedom[0] * freedom[1]
-    return float(np.sqrt(max(chi, 0.0) / (counts.sum() * min(freedom))))
 
 
 def pairs_shown(release: Release, everyone: float) -> list[Html]:
@@ -117,12 +151,14 @@ def pairs_shown(release: Release, everyone: float) -> list[Html]:
         return [paragraph("No two attributes hang together in this release.", class_="note")]
     answers = together(release, [pair.questions for pair in pairs])
     drawn = [_heat_map(pair, found, max(everyone, 1.0)) for pair, found in zip(pairs, answers, strict=True)]
+    erring = any(found.stddevs.any() for found in answers)
+    hatched = "the 95 % interval for the regions' counts reaches 0, so there may be nobody" if erring else "nobody"
     return [
         tag("h3", "Two attributes at a time"),
         paragraph(
             "The pairs that hang together most strongly in the release itself (Cramér's V of records drawn from it, no "
             "attribute more than three times). Numbers are percent of all people; the more, the darker. "
-            "Hatched: the 95 % interval for the regions' counts reaches 0, so there may be nobody."
+            f"Hatched: {hatched}."
         ),
         tag("div", *drawn, class_="multiples"),
     ]
@@ -153,85 +189,48 @@ def _heat_map(pair: Pair, answers: Answers, total: float) -> Html:
     )
 
 
-Codes = Mapping[str, NDArray[np.integer]]
+def strongest_pairs(release: Release, most: int = PAIRS) -> list[Pair]:
+    """Choose pairs by Cramér's V in records drawn from the release with a fixed seed, corrected for chance.
 
-MOST_BINS = 20
-MOST_ATTRIBUTES = 40
-"""Of more attributes the first so many are drawn, or compared."""
-
-
-def distributions_section(release: Release, truth: Codes | None = None) -> Html:
-    """Show how people are distributed; with the holder's own rows, these beside."""
-    every = every_bins(release.schema, MOST_BINS)
-    shown = every[:MOST_ATTRIBUTES]
-    if not shown:
-        return section("distributions", "What it holds", paragraph("The release has no attributes."))
-    everyone = release.count()
-    more = f" Of {len(every)} attributes the first {len(shown)} are shown." if len(every) > len(shown) else ""
-    line = f" The thin line on a bar is the 95 % interval for the {everyone.cause}." if everyone.stddev else ""
-    about = "" if release.is_exact and release.manifest.sampling == 1 else "about "
-    words = [
-        paragraph(f"The release holds {about}{everyone.value:,.0f} people. Bars are what it says itself.{line}{more}"),
-        ""
-        if truth is None
-        else paragraph("Dashed outlines and open diamonds are the holder's own counts.", class_="note"),
-        tag("div", *_one_ways(release, shown, truth), class_="multiples"),
-        *pairs_shown(release, everyone.value),
+    With V² = χ² / (n min(r - 1, c - 1)), and χ² about (r - 1)(c - 1) by chance alone, which is taken off.
+    """
+    size = min(max(release.total, 0), MOST_DRAWN)
+    if not size:
+        return []
+    drawn = release.sample_codes(size, seed=0)
+    bins = [one for one in every_bins(release.schema, MOST_PAIR_BINS)[:MOST_ATTRIBUTES] if len(one) > 1]
+    held = {one.name: one.of(drawn[one.name]) for one in bins}
+    found = [
+        Pair.of(one, other, association(held[one.name], held[other.name], (len(one), len(other))))
+        for one, other in itertools.combinations(bins, 2)
     ]
-    return section("distributions", "What it holds", *words)
+    chosen: list[Pair] = []
+    for pair in sorted(found, key=lambda pair: -pair.strength):
+        used = [name for other in chosen for name in other.names]
+        if max(map(used.count, pair.names)) < THRICE and pair.strength > 0:
+            chosen.append(pair)
+    return [pair for at, pair in enumerate(chosen[:most]) if pair.strength >= WEAK or at < FEWEST]
 
 
-def _one_ways(release: Release, every: Sequence[Bins], truth: Codes | None) -> list[Html]:
-    answers = together(release, [bins.weights() for bins in every])
-    return [_one_way(release, bins, found, truth) for bins, found in zip(every, answers, strict=True)]
+def association(one: Integers, other: Integers, shape: tuple[int, int]) -> float:
+    """Cramér's V of two coded columns, corrected for chance; values that nobody has do not count.
 
-
-def _one_way(release: Release, bins: Bins, answers: Answers, truth: Codes | None) -> Html:
-    halves = half_widths(release, bins, answers)
-    known = None if truth is None else np.bincount(bins.of(truth[bins.name]), minlength=len(bins)).astype(np.float64)
-    supposed = mostly_spread(answers) if not has_margin(release, bins) else None
-    counts = Counts(bins.labels, answers.values, answers.values - halves, answers.values + halves, known, supposed)
-    name = shortened(bins.name, 40)
-    label = f"People by {name}: " + "; ".join(
-        f"{one} {value:,.0f}"
-        for one, value in itertools.islice(zip(bins.labels, answers.values.tolist(), strict=True), 8)
-    )
-    told = [f" ± {half:,.0f}" if half else "" for half in halves.tolist()]
-    drawn = draw_steps(counts, bins.edges, label) if bins.numeric and len(bins) > 3 else draw_bars(counts, told, label)
-    header = ["value", "people", "±", *([] if known is None else ["true"])]
-    columns: list[Sequence[str]] = [bins.labels, _whole(answers.values), _whole(halves)]
-    columns += [] if known is None else [_whole(known)]
-    rows = zip(*columns, strict=True)
-    return figure(
-        tag("h4", name),
-        Html(drawn),
-        caption=_one_way_caption(release, bins, answers),
-        below=details("Numbers", table(header, rows, range(1, len(header)))),
-    )
-
-
-def _one_way_caption(release: Release, bins: Bins, answers: Answers) -> str:
-    """Say what a bar and its interval rest on."""
-    if resting(answers) < LEAST_RESTING:
-        return "Told apart by the regions."
-    if has_margin(release, bins):
-        return "Spread inside regions by its own margin, whose noise is in the interval."
-    return f"{rests(answers)} No interval covers that. Hatched: more than half of a bar."
-
-
-def _whole(numbers: Floats) -> list[str]:
-    return [f"{one:,.0f}" for one in numbers.tolist()]
-
-
-ASKED, EXAMPLES = 300, 6
-SEED = 0
-SIZES = (0.001, 0.01, 0.1, np.inf)
-"""Where classes of answers begin, in shares of all people; smaller ones are of one class."""
-TITLE = "What to expect of queries"
+    >>> same = np.array([0, 1, 2] * 20)
+    >>> round(association(same, same, (3, 3)), 2), association(np.arange(40) % 2, np.arange(40) // 20, (2, 2))
+    (0.98, 0.0)
+    """
+    counts = np.bincount(one * shape[1] + other, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    freedom = [size - 1 for size in counts.shape]
+    if not min(freedom, default=0):
+        return 0.0
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    chi = float(((counts - expected) ** 2 / expected).sum()) - freedom[0] * freedom[1]
+    return float(np.sqrt(max(chi, 0.0) / (counts.sum() * min(freedom))))
 
 
 def queries_section(release: Release) -> Html:
-    """Show examples and errors."""
+    """Show questions with their answers, and the errors of answers by size."""
     questions = questions_to(release, ASKED, SEED)
     if not questions:
         return section("queries", TITLE, paragraph("There is nothing to restrict: no attribute has two values."))
@@ -252,7 +251,7 @@ def queries_section(release: Release) -> Html:
 
 
 def _about(answers: Answers, own: Booleans) -> str:
-    """Say what the columns mean, and what they leave out."""
+    """What the columns mean, and what they leave out."""
     spread = "“Spread” is how much of an answer rests on spreading people inside regions, which no interval covers."
     if not answers.stddevs.any():
         return f"Counts of whole regions are exact. {spread}"
@@ -262,7 +261,7 @@ def _about(answers: Answers, own: Booleans) -> str:
 
 
 def _examples(questions: list[Asked], answers: Answers) -> list[tuple[object, ...]]:
-    """Choose examples that can be written, of all sizes, the largest first, of both kinds in turn."""
+    """Examples that can be written, of all sizes, the largest first; first of whole regions, then of others."""
     written = {
         at: words for at, one in enumerate(questions) if (words := one.words) is not None and answers.values[at] >= 1
     }
@@ -285,11 +284,12 @@ def _example(words: str, answer: Estimate) -> tuple[object, ...]:
 
 
 def _by_size(answers: Answers, own: Booleans, total: float) -> Html:
-    """Give the typical half-width of answers of each size, of both kinds of questions."""
+    """The typical half-width of answers of each size, of both kinds of questions."""
     halves, rows = Z95 * answers.stddevs, []
-    for low, high in itertools.pairwise((-np.inf, *SIZES)):
-        sized = (answers.values / total >= low) & (answers.values / total < high)
-        begin, end = f"{max(low, 0.0) * total:,.0f}", f"{high * total:,.0f}"
+    borders = sorted({max(np.round(share * total), 1.0) for share in SIZES})
+    for low, high in itertools.pairwise((-np.inf, *borders, np.inf)):
+        sized = (answers.values >= low) & (answers.values < high)
+        begin, end = f"{low:,.0f}", f"{high:,.0f}"
         name = f"from {begin}" if np.isinf(high) else f"below {end}" if np.isinf(low) else f"{begin} to {end}"
         if sized.any():
             rows.append(
@@ -332,8 +332,8 @@ def _picture(answers: Answers, own: Booleans) -> Html:
         for share in (0.1, 0.5, 0.9, 1.0)
     ]
     caption = (
-        "Half the 95 % interval of each question over the people it counts. Filled: whole regions. Open: others. "
-        "Dotted lines: equal parts of the answer."
+        "Half the 95 % interval of each question over the people it counts. "
+        f"{'Filled: whole regions. Open: others. ' if own[drawn].any() else ''}Dotted lines: equal parts of the answer."
     )
     return figure(
         *pictures, caption=caption, below=details("The same in numbers", table(("of", "half-width"), quantiles, (1,)))

@@ -10,7 +10,7 @@ import html
 from collections.abc import Container, Iterable, Sequence
 
 LONGEST_CELL = 80
-"""Longer texts in cells of tables are cut."""
+"""The most letters of a cell of a table; longer texts are cut."""
 
 
 class Html(str):
@@ -29,7 +29,7 @@ def visible(text: object) -> str:
 
 
 def shortened(text: object, most: int = LONGEST_CELL) -> str:
-    """Give the beginning of a long text.
+    """The beginning of a long text.
 
     >>> shortened("Exec-managerial", 8)
     'Exec-ma…'
@@ -39,7 +39,7 @@ def shortened(text: object, most: int = LONGEST_CELL) -> str:
 
 
 def escaped(part: object) -> Html:
-    """Give markup as it is, and everything else as text.
+    """Markup as it is, and everything else as text.
 
     >>> escaped("<b>"), escaped(Html("<b>"))
     ('&lt;b&gt;', '<b>')
@@ -90,7 +90,7 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], right: Con
 
 
 def details(summary: object, *children: object) -> Html:
-    """Write what is folded until someone wants it."""
+    """Write what is folded until someone opens it."""
     return tag("details", tag("summary", summary), *children)
 
 

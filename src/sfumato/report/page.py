@@ -1,10 +1,8 @@
-"""What the structure of a release is, as its model describes it: a tree of cuts, attributes cut into parts, tables.
+"""The page about a release: its parts in order, its style, and the rule that it may reach for nothing outside itself.
 
-However large the structure is, what is shown is bounded.
-
-What the release is worth by the holder's own table. Nothing here is private, and the page says so.
-
-The page: its parts in order, its style, and the rule that it may reach for nothing outside itself.
+The structure is shown as the release's model describes it: a tree of cuts, attributes cut into parts, tables. However
+large it is, what is shown is bounded. What the release is worth by the holder's own table is not private, and a page
+with it says so.
 """
 
 from __future__ import annotations
@@ -14,114 +12,19 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from sfumato import Branch, Description, Listing, Release, Ribbon, percent
+from sfumato.arrays import CodedRows
 from sfumato.pictures.canvas import refuse_pictureless
 from sfumato.pictures.inline import Node, draw_ribbons, draw_tree
 from sfumato.pictures.inline import Ribbon as Drawn
-from sfumato.report.distributions import Codes, distributions_section, queries_section
+from sfumato.report.distributions import distributions_section, queries_section
 from sfumato.report.html import Html, details, figure, joined, paragraph, section, shortened, table, tag
 from sfumato.report.promise import NARROW, WIDE, headline, ledger_section, loading_section, promise_section
-
-MOST_RIBBONS = 30
-THINNEST_PART = 0.012
-"""Every part is wide enough to be seen."""
-
-
-def shape_section(release: Release) -> Html:
-    """Show the structure."""
-    about = release.describe()
-    pictures = [*_tree(about), *_ribbons(about)]
-    shown = [paragraph(about.words)]
-    first, others = about.listings[:1], about.listings[1:]
-    if pictures:
-        below = [_listing(one) for one in first]
-        shown.append(figure(*pictures, caption=about.caption, below=below[0] if below else ""))
-    shown += [_listing(one) for one in (others if pictures else about.listings)]
-    return section("shape", about.title, *shown)
-
-
-def _listing(one: Listing) -> Html:
-    rows = [[shortened(text, 100) for text in row] for row in one.rows]
-    return details(one.title, table(one.header, rows, one.numbers))
-
-
-def _tree(about: Description) -> list[Html]:
-    if not about.branches:
-        return []
-    everyone = max(about.branches[0].people, 1.0)
-    nodes = [_node(one, everyone) for one in about.branches]
-    label = f"Tree of cuts: the first level is cut by {nodes[0].split or 'nothing'}"
-    return [Html(draw_tree(nodes, width, label, class_)) for width, class_ in ((NARROW, "narrow"), (WIDE, "wide"))]
-
-
-def _node(one: Branch, everyone: float) -> Node:
-    told = percent(max(one.people, 0.0) / everyone) if one.level else ""
-    return Node(one.level, one.begin, one.end, shortened(one.name, 40), told, shortened(one.split_by, 40))
-
-
-def _ribbons(about: Description) -> list[Html]:
-    if not about.ribbons:
-        return []
-    drawn = [_drawn(one, about.textures) for one in about.ribbons[:MOST_RIBBONS]]
-    label = f"{about.title}: " + "; ".join(f"{one.attribute} {one.number:,}" for one in about.ribbons)
-    return [
-        Html(draw_ribbons(drawn, width, label, class_, texture=about.textures))
-        for width, class_ in ((NARROW, "narrow"), (WIDE, "wide"))
-    ]
-
-
-def _drawn(one: Ribbon, textures: bool) -> Drawn:
-    name = shortened(one.attribute, 40)
-    if not one.parts:
-        return Drawn(name, (1.0,), (f"{one.number:,} parts",))
-    labels = tuple(f"{shortened(part, 60)} {percent(share)}" for part, share in one.parts)
-    if textures:
-        return Drawn(name, tuple(share for _, share in one.parts), labels)
-    widths = [max(share, THINNEST_PART) for _, share in one.parts]
-    return Drawn(f"{name} · {one.number}", tuple(width / sum(widths) for width in widths), labels)
-
 
 if TYPE_CHECKING:
     from sfumato.evaluate import Scorecard
 
-
-@dataclass(frozen=True, eq=False)
-class Evaluated:
-    """What was found out from the holder's table: the scorecard, and its rows as leaf codes."""
-
-    card: Scorecard
-    rows: Codes
-
-
-def banner() -> Html:
-    """Say at the top of a page who may see it."""
-    return tag(
-        "aside",
-        tag("strong", "For the holder only. Not private, not to be published."),
-        " This page also shows what was worked out from the raw data: the scorecard, and true counts beside released "
-        "ones. Whoever publishes it has published exact counts without any promise. Run the report without the table "
-        "for a page that is as public as the release.",
-        class_="banner",
-        role="note",
-    )
-
-
-def evaluation_section(evaluated: Evaluated, target: str | None) -> Html:
-    """Show the scorecard."""
-    card = evaluated.card
-    parts: list[object] = [
-        paragraph(tag("strong", card.plain()["warning"]), class_="warning"),
-        paragraph(f"{card.rows:,} rows in the table, {card.people:,} people in the release."),
-    ]
-    for one in card.tables(target):
-        parts += [tag("h3", one.title), table(one.header, one.rows, one.numbers)]
-    if card.left_out:
-        parts += [tag("h3", "Left out"), tag("ul", *(tag("li", line) for line in card.left_out))]
-    parts += [tag("h3", "How it was measured"), tag("ul", *(tag("li", line) for line in card.notes), class_="note")]
-    return section("evaluation", "What it is worth", *parts, class_="holder")
-
-
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-"""No script, no request: a browser enforces what the page promises."""
+"""What a browser is told to refuse: scripts and requests, so that it enforces what the page promises."""
 CONTENTS = {
     "promise": "Promise",
     "ledger": "Ledger",
@@ -130,10 +33,25 @@ CONTENTS = {
     "queries": "Queries",
     "loading": "Loading",
 }
+"""The sections and their names in the list of contents, in order."""
+MOST_RIBBONS = 30
+"""The most attributes that are drawn as ribbons."""
+THINNEST_PART = 0.012
+"""The least width of a part, wide enough to be seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """What was found out from the holder's table: the scorecard, and its rows as leaf codes."""
+
+    card: Scorecard
+    rows: CodedRows
 
 
 def report(release: Release, folder: str, evaluated: Evaluated | None = None) -> str:
-    """Write the page about a release that lies in a folder of that name; with what the holder's own table adds."""
+    """Write the page about a release that lies in a folder of that name; with what the holder's own table adds, if
+    given.
+    """
     refuse_pictureless()
     sections = [
         promise_section(release),
@@ -194,3 +112,85 @@ def _footer(release: Release, evaluated: Evaluated | None) -> Html:
     return tag(
         "footer", joined([paragraph(words), paragraph("Digest ", tag("code", release.manifest.digest, class_="long"))])
     )
+
+
+def shape_section(release: Release) -> Html:
+    """Show the structure of a release."""
+    about = release.describe()
+    pictures = [*_tree(about), *_ribbons(about)]
+    shown = [paragraph(about.words)]
+    first, others = about.listings[:1], about.listings[1:]
+    if pictures:
+        below = [_listing(one) for one in first]
+        shown.append(figure(*pictures, caption=about.caption, below=below[0] if below else ""))
+    shown += [_listing(one) for one in (others if pictures else about.listings)]
+    return section("shape", about.title, *shown)
+
+
+def _listing(one: Listing) -> Html:
+    rows = [[shortened(text, 100) for text in row] for row in one.rows]
+    return details(one.title, table(one.header, rows, one.numbers))
+
+
+def _tree(about: Description) -> list[Html]:
+    if not about.branches:
+        return []
+    everyone = max(about.branches[0].people, 1.0)
+    nodes = [_node(one, everyone) for one in about.branches]
+    label = f"Tree of cuts: the first level is cut by {nodes[0].split or 'nothing'}"
+    return [Html(draw_tree(nodes, width, label, class_)) for width, class_ in ((NARROW, "narrow"), (WIDE, "wide"))]
+
+
+def _node(one: Branch, everyone: float) -> Node:
+    told = percent(max(one.people, 0.0) / everyone) if one.level else ""
+    return Node(one.level, one.begin, one.end, shortened(one.name, 40), told, shortened(one.split_by, 40))
+
+
+def _ribbons(about: Description) -> list[Html]:
+    if not about.ribbons:
+        return []
+    drawn = [_drawn(one, about.textures) for one in about.ribbons[:MOST_RIBBONS]]
+    label = f"{about.title}: " + "; ".join(f"{one.attribute} {one.number:,}" for one in about.ribbons)
+    return [
+        Html(draw_ribbons(drawn, width, label, class_, texture=about.textures))
+        for width, class_ in ((NARROW, "narrow"), (WIDE, "wide"))
+    ]
+
+
+def _drawn(one: Ribbon, textures: bool) -> Drawn:
+    name = shortened(one.attribute, 40)
+    if not one.parts:
+        return Drawn(name, (1.0,), (f"{one.number:,} parts",))
+    labels = tuple(f"{shortened(part, 60)} {percent(share)}" for part, share in one.parts)
+    if textures:
+        return Drawn(name, tuple(share for _, share in one.parts), labels)
+    widths = [max(share, THINNEST_PART) for _, share in one.parts]
+    return Drawn(f"{name} · {one.number}", tuple(width / sum(widths) for width in widths), labels)
+
+
+def banner() -> Html:
+    """A warning for the top of a page that only the holder may see."""
+    return tag(
+        "aside",
+        tag("strong", "For the holder only. Not private, not to be published."),
+        " This page also shows what was worked out from the raw data: the scorecard, and true counts beside released "
+        "ones. Whoever publishes it has published exact counts without any promise. Run the report without the table "
+        "for a page that is as public as the release.",
+        class_="banner",
+        role="note",
+    )
+
+
+def evaluation_section(evaluated: Evaluated, target: str | None) -> Html:
+    """Show what a release is worth by the holder's own table."""
+    card = evaluated.card
+    parts: list[object] = [
+        paragraph(tag("strong", card.plain()["warning"]), class_="warning"),
+        paragraph(f"{card.rows:,} rows in the table, {card.people:,} people in the release."),
+    ]
+    for one in card.tables(target):
+        parts += [tag("h3", one.title), table(one.header, one.rows, one.numbers)]
+    if card.left_out:
+        parts += [tag("h3", "Left out"), tag("ul", *(tag("li", line) for line in card.left_out))]
+    parts += [tag("h3", "How it was measured"), tag("ul", *(tag("li", line) for line in card.notes), class_="note")]
+    return section("evaluation", "What it is worth", *parts, class_="holder")

@@ -1,8 +1,8 @@
-"""What was paid, round by round, or looked at without paying.
+"""Three sections of the report: the promise of a release, what was paid for it, and how to read its files.
 
-How to read the files of a release, in words that can be copied: only files that this release has are named.
-
-The promise of a release in plain words: what it means, against whom it holds, and which release it is of.
+The promise is said in plain words: what it means, against whom it holds, and which release it is of. The ledger lists
+what was paid, round by round, or looked at without paying. Of files only those are named that this release has, in
+words that can be copied.
 """
 
 from __future__ import annotations
@@ -18,187 +18,23 @@ from sfumato.pictures.inline import Purchase, draw_ledger
 from sfumato.report.html import Html, details, figure, joined, paragraph, section, shortened, table, tag
 
 NARROW, WIDE = 340.0, 720.0
-"""Pictures that need room are drawn twice, for phones and for everything else."""
+"""The widths of pictures that need room: they are drawn twice, for phones and for everything else."""
 MOST_ROUNDS = 500
-"""So many rounds are listed, and steps told."""
+"""The most rounds that are listed, and steps that are told."""
 MOST_PURCHASES = 10
+"""The most kinds of rounds that are told apart."""
 PLURALS = {"choice": "choices", "split": "split points", "margin": "margins", "size": "sizes", "level": "levels"}
-
-
-def ledger_section(release: Release) -> Html:
-    """Show the ledger."""
-    manifest = release.manifest
-    parts = [_looks(manifest)] if manifest.promise is not None else [_debits(manifest, release.schema.budget)]
-    steps = [tag("li", shortened(step, 300)) for step in manifest.steps[:MOST_ROUNDS]]
-    if steps:
-        parts.append(details("How it was made", tag("ol", *steps)))
-    return section("ledger", "The ledger", *parts)
-
-
-def purchases_of(manifest: Manifest) -> list[Purchase]:
-    """Put rounds together by what they bought, which is the first word of their labels, in order of appearance.
-
-    Of too many kinds the last ones are one.
-    """
-    bought: dict[str, list[float]] = {}
-    for debit in manifest.debits:
-        word = shortened((debit.label.split() or ["round"])[0], 24)
-        kind = PLURALS.get(word, word)
-        if kind not in bought and len(bought) >= MOST_PURCHASES:
-            kind = "others"
-        bought.setdefault(kind, []).append(float(debit.epsilon))
-    return [Purchase(kind, tuple(paid)) for kind, paid in bought.items()]
-
-
-def _debits(manifest: Manifest, budget: Fraction | None) -> Html:
-    purchases = [one for one in purchases_of(manifest) if one.total > 0]
-    told = "; ".join(f"{one.name} {one.total:.3g} in {_rounds(len(one.paid))}" for one in purchases)
-    limit = "" if budget is None else f" The dashed line is the table's lifetime budget, ε = {budget}."
-    label = f"Ledger: {told}. In all {float(manifest.epsilon):.4g}.{limit}"
-    pictures = [
-        Html(draw_ledger(purchases, None if budget is None else float(budget), width, label, class_))
-        for width, class_ in ((NARROW, "narrow"), (WIDE, "wide"))
-        if purchases
-    ]
-    rows = [
-        (one.label, shortened(one.mechanism, 60), f"{one.cells:,}", f"{float(one.epsilon):.5f}")
-        for one in manifest.debits[:MOST_ROUNDS]
-    ]
-    rows.append(("in all", "", "", f"{float(manifest.epsilon):.5f}"))
-    more = len(manifest.debits) - MOST_ROUNDS
-    return joined(
-        [
-            paragraph(
-                "Every look at the data was paid for before it was made. Each purchase begins where the one before "
-                f"ended; gaps tell its rounds apart.{limit}"
-            ),
-            figure(
-                *pictures,
-                caption=f"What was paid: {told}.",
-                below=details(
-                    "Round by round",
-                    table(("round", "mechanism", "cells", "ε"), rows, (2, 3)),
-                    paragraph(f"{more:,} more are in manifest.json.") if more > 0 else "",
-                ),
-            ),
-            _zeros(manifest),
-        ]
-    )
-
-
-def _rounds(number: int) -> str:
-    return f"{number:,} round{'s' if number != 1 else ''}"
-
-
-def _zeros(manifest: Manifest) -> Html:
-    """Explain rounds that cost nothing."""
-    if all(one.epsilon for one in manifest.debits):
-        return Html("")
-    return paragraph(
-        "A round's ε is by how much it raised the most that any record has paid; 0 means that only paths which had "
-        "paid less were asked.",
-        class_="note",
-    )
-
-
-def _looks(manifest: Manifest) -> Html:
-    rows = [(one.label, shortened(one.reason, 200)) for one in manifest.looks[:MOST_ROUNDS]]
-    return joined(
-        [
-            paragraph(
-                "No ε was paid. What was looked at was counted exactly, and no ε bounds what this release and others "
-                "of the table tell together: the table's total is infinite."
-            ),
-            table(("looked at", "why"), rows),
-        ]
-    )
-
-
+"""What kinds of rounds are called, where that is not the first word of their labels."""
+MOST_STATISTICS = 8
+"""The most values of a public statistic that are shown, the likeliest."""
 FILES = {
     "manifest.json": "the promise and the ledger; seals the others",
     "schema.json": "the public schema",
-    "geometry.json": "of what kind the regions are, and how much noise counts have",
+    "structure.json": "the kind of the regions, what each measurement asked, and its noise",
+    "measurements.parquet": "every count as it was measured",
     "records.parquet": "generalized records with their counts: the file to open",
-    "margins.parquet": "one-way counts by which people are spread inside regions",
-    "nodes.parquet": "the tree of cuts",
-    "counts.parquet": "counts of the regions as they were measured",
-    "earlier.parquet": "counts bought on the way to the regions",
-    "histogram.parquet": "noisy counts of single cells, from which the groups were made",
-    "boxes.parquet": "the ranges of the groups, which may overlap",
 }
-
-
-def loading_section(release: Release, folder: str) -> Html:
-    """Show how to open the release."""
-    names = ["manifest.json", *sorted(release.manifest.files)]
-    rows = [(Html(tag("code", name)), FILES.get(name, "")) for name in names]
-    noisy, count = count_names(release.schema)
-    told = (
-        f"{count} is the exact number of records of a group{_drawn(release)}."
-        if release.is_exact
-        else f"{noisy} is the estimate with its noise, which may be negative; {count} is a whole number of people that "
-        "is not, and sums to the noisy total."
-    )
-    shown = [
-        part
-        for name, code in snippets(release, folder).items()
-        for part in (tag("h3", name), tag("pre", tag("code", code)))
-    ]
-    return section(
-        "loading",
-        "How to load it",
-        paragraph(
-            "A row of records.parquet is a group: a generalized value of every attribute, and how many people. ", told
-        ),
-        *shown,
-        tag("h3", "What is in the folder"),
-        table(("file", "what it holds"), rows),
-    )
-
-
-def _drawn(release: Release) -> str:
-    sampling = release.manifest.sampling
-    return "" if sampling == 1 else f"; each record of the table was published with probability {sampling} at most"
-
-
-def snippets(release: Release, folder: str) -> dict[str, str]:
-    """Write how each tool reads the records and adds them up by one attribute; Sfumato itself answers questions."""
-    path, count = f"{folder}/records.parquet", count_names(release.schema)[1]
-    by = grouping_of(release)
-    quoted = json.dumps(path, ensure_ascii=False)
-    column, number = json.dumps(by, ensure_ascii=False), json.dumps(count)
-    return {
-        "pandas": f"import pandas as pd\n\nrecords = pd.read_parquet({path!r})\n"
-        f"print(records.groupby({by!r}, observed=True)[{count!r}].sum())",
-        "Polars": f"import polars as pl\n\nrecords = pl.read_parquet({path!r})\n"
-        f"print(records.group_by(pl.col({by!r}).cast(pl.String)).agg(pl.col({count!r}).sum()))",
-        "DuckDB": f"SELECT {_identifier(by)}, sum({_identifier(count)}) AS people\n"
-        f"FROM read_parquet({_literal(path)})\nGROUP BY ALL ORDER BY people DESC;",
-        "R": f"library(arrow)\n\nrecords <- read_parquet({quoted})\n"
-        f"aggregate(records[[{number}]], by = list(value = records[[{column}]]), FUN = sum)",
-        "Sfumato": f"import sfumato\n\nrelease = sfumato.Release.load({folder!r})\n"
-        "print(release.count())  # everyone, with the error of the noise\n"
-        'people = release.sample(1000, "pandas")  # synthetic records with original values',
-    }
-
-
-def grouping_of(release: Release) -> str:
-    """Choose the attribute of the examples: the first that the regions tell apart, or the class, or any."""
-    names: Sequence[str] = list(release.schema.predictors)
-    told_apart = [names[at] for at in release.describe().told_apart]
-    return next(iter([*told_apart, *filter(None, [release.schema.target]), *names]), count_names(release.schema)[1])
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-MOST_STATISTICS = 8
-"""So many of the likeliest values of a public statistic are shown."""
+"""What each file of a release holds."""
 
 
 def promise_section(release: Release) -> Html:
@@ -213,7 +49,7 @@ def promise_section(release: Release) -> Html:
 
 
 def headline(release: Release) -> Html:
-    """Give the promise in a few letters."""
+    """The promise in a few letters."""
     promise = release.manifest.promise
     if promise is None:
         return joined(["ε = ", _number(release.manifest.epsilon)])
@@ -225,7 +61,7 @@ def _sentence(text: str) -> str:
 
 
 def _number(value: object) -> str:
-    """Write an exact epsilon as people do, a decimal where that is short."""
+    """An exact epsilon as people write it, a decimal where that is short."""
     assert isinstance(value, Fraction)
     decimal = f"{float(value):.10g}"
     return decimal if Fraction(decimal) == value and len(decimal) < 9 else shortened(value, 24)
@@ -342,7 +178,7 @@ def _statistics(release: Release, knowledge: Knowledge) -> Html:
 
 
 def certificate(manifest: Manifest) -> Html:
-    """Give what tells this release from any other."""
+    """What tells this release from any other."""
     facts = [
         ("certificate", manifest.publication),
         ("digest", manifest.digest),
@@ -371,3 +207,161 @@ def certificate(manifest: Manifest) -> Html:
             details("Files and their fingerprints", table(("file", "SHA-256"), files)) if files else "",
         ]
     )
+
+
+def ledger_section(release: Release) -> Html:
+    """Show what was paid, or looked at, and how the release was made."""
+    manifest = release.manifest
+    parts = [_looks(manifest)] if manifest.promise is not None else [_debits(manifest, release.schema.budget)]
+    steps = [tag("li", shortened(step, 300)) for step in manifest.steps[:MOST_ROUNDS]]
+    if steps:
+        parts.append(details("How it was made", tag("ol", *steps)))
+    return section("ledger", "The ledger", *parts)
+
+
+def purchases_of(manifest: Manifest) -> list[Purchase]:
+    """Put rounds together by what they bought, which is the first word of their labels, in order of appearance.
+
+    Of too many kinds the last ones are one.
+    """
+    bought: dict[str, list[float]] = {}
+    for debit in manifest.debits:
+        word = shortened((debit.label.split() or ["round"])[0], 24)
+        kind = PLURALS.get(word, word)
+        if kind not in bought and len(bought) >= MOST_PURCHASES:
+            kind = "others"
+        bought.setdefault(kind, []).append(float(debit.epsilon))
+    return [Purchase(kind, tuple(paid)) for kind, paid in bought.items()]
+
+
+def _debits(manifest: Manifest, budget: Fraction | None) -> Html:
+    purchases = [one for one in purchases_of(manifest) if one.total > 0]
+    told = "; ".join(f"{one.name} {one.total:.3g} in {_rounds(len(one.paid))}" for one in purchases)
+    limit = "" if budget is None else f" The dashed line is the table's lifetime budget, ε = {budget}."
+    label = f"Ledger: {told}. In all {float(manifest.epsilon):.4g}.{limit}"
+    pictures = [
+        Html(draw_ledger(purchases, None if budget is None else float(budget), width, label, class_))
+        for width, class_ in ((NARROW, "narrow"), (WIDE, "wide"))
+        if purchases
+    ]
+    rows = [
+        (one.label, shortened(one.mechanism, 60), f"{one.cells:,}", f"{float(one.epsilon):.5f}")
+        for one in manifest.debits[:MOST_ROUNDS]
+    ]
+    rows.append(("in all", "", "", f"{float(manifest.epsilon):.5f}"))
+    more = len(manifest.debits) - MOST_ROUNDS
+    return joined(
+        [
+            paragraph(
+                "Every look at the data was paid for before it was made. Each purchase begins where the one before "
+                f"ended; gaps tell its rounds apart.{limit}"
+            ),
+            figure(
+                *pictures,
+                caption=f"What was paid: {told}.",
+                below=details(
+                    "Round by round",
+                    table(("round", "mechanism", "cells", "ε"), rows, (2, 3)),
+                    paragraph(f"{more:,} more are in manifest.json.") if more > 0 else "",
+                ),
+            ),
+            _zeros(manifest),
+        ]
+    )
+
+
+def _rounds(number: int) -> str:
+    return f"{number:,} round{'s' if number != 1 else ''}"
+
+
+def _zeros(manifest: Manifest) -> Html:
+    """Explain rounds that cost nothing."""
+    if all(one.epsilon for one in manifest.debits):
+        return Html("")
+    return paragraph(
+        "A round's ε is by how much it raised the most that any record has paid; 0 means that only paths which had "
+        "paid less were asked.",
+        class_="note",
+    )
+
+
+def _looks(manifest: Manifest) -> Html:
+    rows = [(one.label, shortened(one.reason, 200)) for one in manifest.looks[:MOST_ROUNDS]]
+    return joined(
+        [
+            paragraph(
+                "No ε was paid. What was looked at was counted exactly, and no ε bounds what this release and others "
+                "of the table tell together: the table's total is infinite."
+            ),
+            table(("looked at", "why"), rows),
+        ]
+    )
+
+
+def loading_section(release: Release, folder: str) -> Html:
+    """Show how to open the release."""
+    names = ["manifest.json", *sorted(release.manifest.files)]
+    rows = [(Html(tag("code", name)), FILES.get(name, "")) for name in names]
+    noisy, count = count_names(release.schema)
+    told = (
+        f"{count} is the exact number of records of a group{_drawn(release)}."
+        if release.is_exact
+        else f"{noisy} is the estimate with its noise, which may be negative; {count} is a whole number of people that "
+        "is not, and sums to the noisy total."
+    )
+    shown = [
+        part
+        for name, code in snippets(release, folder).items()
+        for part in (tag("h3", name), tag("pre", tag("code", code)))
+    ]
+    return section(
+        "loading",
+        "How to load it",
+        paragraph(
+            "A row of records.parquet is a group: a generalized value of every attribute, and how many people. ", told
+        ),
+        *shown,
+        tag("h3", "What is in the folder"),
+        table(("file", "what it holds"), rows),
+    )
+
+
+def _drawn(release: Release) -> str:
+    sampling = release.manifest.sampling
+    return "" if sampling == 1 else f"; each record of the table was published with probability {sampling} at most"
+
+
+def snippets(release: Release, folder: str) -> dict[str, str]:
+    """How each tool reads the records and adds them up by one attribute; Sfumato itself answers questions."""
+    path, count = f"{folder}/records.parquet", count_names(release.schema)[1]
+    by = grouping_of(release)
+    quoted = json.dumps(path, ensure_ascii=False)
+    column, number = json.dumps(by, ensure_ascii=False), json.dumps(count)
+    return {
+        "pandas": f"import pandas as pd\n\nrecords = pd.read_parquet({path!r})\n"
+        f"print(records.groupby({by!r}, observed=True)[{count!r}].sum())",
+        "Polars": f"import polars as pl\n\nrecords = pl.read_parquet({path!r})\n"
+        f"print(records.group_by(pl.col({by!r}).cast(pl.String)).agg(pl.col({count!r}).sum()))",
+        "DuckDB": f"SELECT {_identifier(by)}, sum({_identifier(count)}) AS people\n"
+        f"FROM read_parquet({_literal(path)})\nGROUP BY ALL ORDER BY people DESC;",
+        "R": f"library(arrow)\n\nrecords <- read_parquet({quoted})\n"
+        f"aggregate(records[[{number}]], by = list(value = records[[{column}]]), FUN = sum)",
+        "Sfumato": f"import sfumato\n\nrelease = sfumato.Release.load({folder!r})\n"
+        "print(release.count())  # everyone, with the error of the noise\n"
+        'people = release.sample(1000, "pandas")  # synthetic records with original values',
+    }
+
+
+def grouping_of(release: Release) -> str:
+    """The attribute of the examples: the first that the regions tell apart, or the class, or any."""
+    names: Sequence[str] = list(release.schema.predictors)
+    told_apart = [names[at] for at in release.describe().told_apart]
+    return next(iter([*told_apart, *filter(None, [release.schema.target]), *names]), count_names(release.schema)[1])
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""What is public about a table: attributes with their leaves, taxonomies, conditions, and the schema that holds them.
+"""What is public about a table: the schema, its attributes with their leaves and taxonomies, and conditions on them.
 
 Everything that shapes a release comes from here, and nothing from the rows.
 """

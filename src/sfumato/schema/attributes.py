@@ -1,12 +1,10 @@
-"""Numbers and days as a schema states them: exact from the file to the grid.
+"""The kinds of columns: identifiers, categories and numbers, and the ordered list of leaves that each declares.
 
-A bound is a decimal number or a day, never a float: `0.1` is a tenth, and a grid that begins there has the same cells
-on every machine.
+A categorical attribute's leaves are its taxonomy's, a numeric attribute's are the cells of its grid. Both have
+`leaves`, `label` and `children`, which is all that geometry and methods ever ask of them.
 
-The kinds of columns and the ordered list of leaves that each one declares.
-
-A categorical attribute's leaves are its taxonomy's, a numeric attribute's are the cells of its grid; both then speak
-the same few words (leaves, label, children), which is all that geometry and methods ever ask of them.
+A bound of a grid is a decimal number or a day, never a float: `0.1` is a tenth, and a grid that begins there has the
+same cells on every machine.
 """
 
 from __future__ import annotations
@@ -32,9 +30,15 @@ from sfumato.schema.taxonomy import Nested, Taxonomy
 LARGEST = 10**15
 """Bounds are below this in size, so that every grid is exact in 64 bits."""
 DIGITS = 30
-"""No bound has more digits behind the point: as a fraction, 1e-999999999 would fill the memory."""
+"""No bound has more digits after the point: as a fraction, 1e-999999999 would fill the memory."""
 LONGEST_NUMBER = 60
+"""No bound is written with more characters."""
+MOST_LEAVES = 1_000_000
+"""No attribute has more leaves."""
+FINEST_STEP = Fraction(1, 10**9)
+"""No cell of a grid that is not of whole numbers is narrower."""
 EPOCH = datetime.date(1970, 1, 1)
+"""Dates are counted in days from here."""
 
 
 def _number_or_date(value: Any) -> Any:
@@ -53,7 +57,7 @@ def _number_or_date(value: Any) -> Any:
 
 
 def plain(value: Decimal | datetime.date) -> int | str:
-    """Write a bound as a schema file shows it."""
+    """A bound as it stands in a schema file."""
     if isinstance(value, datetime.date):
         return value.isoformat()
     return int(value) if value == value.to_integral_value() else format(value.normalize(), "f")
@@ -67,16 +71,12 @@ Bound = Annotated[
 
 
 def exact(value: Decimal | datetime.date) -> Fraction:
-    """Give a bound as a number: days since 1970 for dates."""
+    """A bound as an exact number: days since 1970 for dates."""
     return Fraction((value - EPOCH).days) if isinstance(value, datetime.date) else Fraction(value)
 
 
-MOST_LEAVES = 1_000_000
-FINEST_STEP = Fraction(1, 10**9)
-
-
 def _optional(value: Any) -> Any:
-    """Read an empty field or `~` as none."""
+    """Read an empty field or `~` as None."""
     return None if value in ("", "~") else value
 
 
@@ -155,7 +155,7 @@ class Categorical(Attribute):
 
     @property
     def leaves(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return len(self.tree.leaves)
 
     def label(self, lo: int, hi: int) -> str:
@@ -163,7 +163,7 @@ class Categorical(Attribute):
         return self.tree.label(lo, hi)
 
     def children(self, lo: int, hi: int) -> tuple[int, ...] | None:
-        """Give the borders that the taxonomy draws inside a range; None for a leaf."""
+        """The borders between the taxonomy's children of a range, outer ones included; None for a leaf."""
         return self.tree.children(lo, hi)
 
 
@@ -192,8 +192,10 @@ class Numeric(Attribute):
     missing: OptionalName = None
     """What an extra leaf for missing values is called; without it they do not fit."""
     intervals: list[Bound] = Field(default_factory=list)
-    """The widths to which values are generalized one by one, each a multiple of the one before; none finer than the
-    first is then published."""
+    """Widths of the intervals to which values are generalized one by one, each a multiple of the one before.
+
+    No interval narrower than the first is then published.
+    """
 
     @model_validator(mode="after")
     def _check_intervals(self) -> Self:
@@ -236,7 +238,7 @@ class Numeric(Attribute):
 
     @property
     def most_leaves(self) -> int:
-        """How many leaves there can be, without drawing the grid."""
+        """An upper bound of the number of leaves, found without building the grid."""
         return int((self.end - self.origin) / self.width) + 2 * len(self.points) + 2
 
     @property
@@ -246,7 +248,7 @@ class Numeric(Attribute):
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether the grid lies on whole numbers (or days), so that values do, too."""
+        """Whether the grid lies on whole numbers (or days), so that its values are whole, too."""
         return self.origin.denominator == 1 and self.width.denominator == 1
 
     @cached_property
@@ -256,7 +258,7 @@ class Numeric(Attribute):
 
     @cached_property
     def width(self) -> Fraction:
-        """How wide a cell is, unless a point or the end cuts it."""
+        """The width of a cell, unless a point or the end cuts it."""
         return exact(self.step)
 
     @cached_property
@@ -277,16 +279,16 @@ class Numeric(Attribute):
 
     @cached_property
     def cells(self) -> int:
-        """How many cells the grid has."""
+        """The number of cells of the grid."""
         return len(self.edges) - 1
 
     @property
     def leaves(self) -> int:
-        """How many leaves there are: the cells and, if declared, the one for missing values."""
+        """The number of leaves: the cells and, if declared, the one for missing values."""
         return self.cells + (self.missing is not None)
 
     def edge(self, cell: int) -> str:
-        """Write the lower end of a cell, or the end of the last one."""
+        """Where a cell begins, as text; for the number after the last cell, where the grid ends."""
         if self.is_date:
             return (EPOCH + datetime.timedelta(days=int(self.edges[cell]))).isoformat()
         if self.is_whole:
@@ -295,7 +297,7 @@ class Numeric(Attribute):
         return str(plain(Decimal(at.numerator) / Decimal(at.denominator)))
 
     def label(self, lo: int, hi: int) -> str:
-        """Write a range of leaves as an interval, as a single value where a cell is one, or as missing."""
+        """Name a range of leaves: an interval, a single value where a cell is one, or what missing is called."""
         end = min(hi, self.cells)
         if lo >= end:
             return str(self.missing)
@@ -305,11 +307,11 @@ class Numeric(Attribute):
         return interval if hi <= self.cells else f"{interval} or {self.missing}"
 
     def children(self, lo: int, hi: int) -> None:
-        """Have no borders of its own: a numeric range is split where the data says, privately."""
+        """None: a numeric range has no borders of its own; it is split where the data says, privately."""
 
 
 def label_leaves(column: Categorical | Numeric, leaves: Sequence[int]) -> str:
-    """Name a group of leaves: neighbours as the attribute names them, others one by one."""
+    """Name a set of leaves: as a range where they are one, and otherwise one by one."""
     first, last = min(leaves), max(leaves)
     if last - first == len(leaves) - 1:
         return column.label(first, last + 1)
@@ -328,7 +330,8 @@ def _edges(origin: Fraction, end: Fraction, width: Fraction, points: list[Fracti
     if whole:
         grid = int(origin) + np.arange(regular, dtype=np.int64) * int(width)
         own = [int(point) + side for point in points for side in (0, 1)]
-        edges: NDArray[Any] = np.unique(np.concatenate([grid, np.array([*own, int(end)], np.int64)]))
+        every = np.sort(np.concatenate([grid, np.array([*own, int(end)], np.int64)]))
+        edges: NDArray[Any] = every[np.diff(every, prepend=every[0] - 1) > 0]
     else:
         edges = np.append(float(origin) + np.arange(regular) * float(width), float(end))
     edges.flags.writeable = False

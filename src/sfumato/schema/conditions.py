@@ -1,12 +1,11 @@
-"""What part of an attribute a condition covers: sets of leaves for categories, sets of intervals for numbers.
+"""Read conditions such as `age between 30 and 40 and sex = 'Female'` into weights of leaves.
 
-Conditions are combined as sets and only then turned into weights of leaves, so that two clauses which cut the same cell
-cut it once.
+The grammar is small: comparisons joined by `and`. It can say only what a release can answer, and a mistake is shown
+where it is.
 
-Conditions such as `age between 30 and 40 and sex = 'Female'`, read into what they cover.
-
-A small grammar (comparisons joined by `and`) instead of SQL: it can say only what a release can answer, and a mistake
-in it is shown where it is.
+A comparison selects a part of an attribute: a set of leaves of categories, or of intervals of numbers. Parts are
+combined as sets and only then turned into weights of leaves, so that two comparisons that cut the same cell cut it
+once.
 """
 
 from __future__ import annotations
@@ -21,58 +20,78 @@ from fractions import Fraction
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sfumato.arrays import Booleans, Floats
 from sfumato.errors import QueryError
 from sfumato.schema.attributes import EPOCH, Categorical, Identifier, Numeric
 from sfumato.schema.schema import Schema
 
-Weights = NDArray[np.float64]
+LONGEST = 100_000
+"""No condition has more characters."""
 
 
-class Coverage(Protocol):
+def read_condition(schema: Schema, condition: str) -> Mapping[str, Floats]:
+    """Read a condition into weights of leaves, by attribute; one that is not named is not restricted.
+
+    An attribute that is named twice must satisfy both comparisons.
+    """
+    if len(condition) > LONGEST:
+        raise QueryError(f"a condition must be at most {LONGEST:,} characters long", "Ask several shorter ones.")
+    parts: dict[str, Any] = {}
+    reader = _Reader(schema, condition)
+    while not reader.at_end:
+        name, part = reader.clause()
+        parts[name] = parts[name].both(part) if name in parts else part
+        if not reader.at_end:
+            reader.expect("and")
+            reader.refuse_end("another comparison")
+    return {name: part.weights() for name, part in parts.items()}
+
+
+class Part(Protocol):
     """A part of an attribute's domain."""
 
     def both(self, other: Self) -> Self:
-        """Give what both cover."""
+        """What is in both parts."""
 
     def outside(self) -> Self:
-        """Give what this leaves out."""
+        """What is not in this part."""
 
-    def weights(self) -> Weights:
-        """Give the share of each leaf that is covered."""
+    def weights(self) -> Floats:
+        """The share of each leaf that is in this part."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
     """Some leaves of a taxonomy."""
 
-    covered: NDArray[np.bool_]
+    inside: Booleans
+    """of each leaf"""
 
     @classmethod
     def ranges(cls, leaves: int, ranges: Iterable[tuple[int, int]]) -> Leaves:
-        """Cover ranges of leaf codes."""
-        covered = np.zeros(leaves, np.bool_)
+        """The union of ranges of leaf codes."""
+        inside = np.zeros(leaves, np.bool_)
         for lo, hi in ranges:
-            covered[lo:hi] = True
-        return cls(covered)
+            inside[lo:hi] = True
+        return cls(inside)
 
     def both(self, other: Leaves) -> Leaves:
-        """Give what both cover."""
-        return Leaves(self.covered & other.covered)
+        """The leaves in both."""
+        return Leaves(self.inside & other.inside)
 
     def outside(self) -> Leaves:
-        """Give the other leaves."""
-        return Leaves(~self.covered)
+        """The other leaves."""
+        return Leaves(~self.inside)
 
-    def weights(self) -> Weights:
-        """Give 1 for the leaves covered."""
-        return self.covered.astype(np.float64)
+    def weights(self) -> Floats:
+        """1 for each leaf inside, 0 for the others."""
+        return self.inside.astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Disjoint, increasing intervals `[start, stop)` of a grid's numbers, and whether "missing" is covered."""
+    """Disjoint, increasing intervals `[start, stop)` of a grid's numbers, and perhaps the missing values."""
 
     column: Numeric
     intervals: tuple[tuple[Fraction, Fraction], ...]
@@ -80,7 +99,7 @@ class Intervals:
 
     @classmethod
     def union(cls, column: Numeric, pieces: Iterable[tuple[Fraction, Fraction]], missing: bool = False) -> Intervals:
-        """Cover every piece, cut to the grid."""
+        """The union of pieces, cut to the grid."""
         merged: list[tuple[Fraction, Fraction]] = []
         for start, stop in sorted((max(lo, column.origin), min(hi, column.end)) for lo, hi in pieces):
             if start >= stop:
@@ -92,17 +111,17 @@ class Intervals:
         return cls(column, tuple(merged), missing)
 
     def both(self, other: Intervals) -> Intervals:
-        """Give what both cover."""
+        """What is in both."""
         pieces = [(max(a, c), min(b, d)) for a, b in self.intervals for c, d in other.intervals]
         return Intervals.union(self.column, pieces, self.missing and other.missing)
 
     def outside(self) -> Intervals:
-        """Give the other numbers; who has no number is not among them, as in SQL."""
+        """The other numbers, without missing values, as in SQL."""
         borders = [self.column.origin, *(edge for piece in self.intervals for edge in piece), self.column.end]
         return Intervals.union(self.column, zip(borders[::2], borders[1::2], strict=True))
 
-    def weights(self) -> Weights:
-        """Give the share of each cell that lies inside."""
+    def weights(self) -> Floats:
+        """The share of each cell that lies inside, and 0 or 1 for the leaf of missing values."""
         edges = self.column.edges.astype(np.float64)
         inside = sum(
             (
@@ -120,7 +139,6 @@ TOKEN = re.compile(
         | (?P<word>[^\s'"(),<>=!]+) )\s*""",
     re.VERBOSE,
 )
-LONGEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -131,23 +149,8 @@ class _Token:
     is_bare: bool = False
 
     def says(self, *words: str) -> bool:
-        """Tell whether this is one of these marks or bare words."""
+        """Whether this is one of these marks or unquoted words."""
         return (self.is_mark or self.is_bare) and self.text.lower() in words
-
-
-def read_condition(schema: Schema, condition: str) -> Mapping[str, Weights]:
-    """Read a conjunction into weights of leaves; an attribute named twice must satisfy both. "" covers everyone."""
-    if len(condition) > LONGEST:
-        raise QueryError(f"a condition must be at most {LONGEST:,} characters long", "Ask several shorter ones.")
-    covered: dict[str, Any] = {}
-    reader = _Reader(schema, condition)
-    while not reader.at_end:
-        name, coverage = reader.clause()
-        covered[name] = covered[name].both(coverage) if name in covered else coverage
-        if not reader.at_end:
-            reader.expect("and")
-            reader.refuse_end("another comparison")
-    return {name: coverage.weights() for name, coverage in covered.items()}
 
 
 class _Reader:
@@ -174,7 +177,7 @@ class _Reader:
     def at_end(self) -> bool:
         return self._next >= len(self._tokens)
 
-    def clause(self) -> tuple[str, Coverage]:
+    def clause(self) -> tuple[str, Part]:
         token = self._take("an attribute")
         if token.is_mark:
             raise self._mistake(token.at, "an attribute")
@@ -186,7 +189,7 @@ class _Reader:
             raise QueryError(f"attribute {name[:40]} {why}", f"It has {', '.join(known[:20])}.")
         return name, self._comparison(name, column)
 
-    def _comparison(self, name: str, column: Categorical | Numeric) -> Coverage:
+    def _comparison(self, name: str, column: Categorical | Numeric) -> Part:
         sign = self._take("a comparison such as =, <, between or in")
         if sign.says("in"):
             return _equal(name, column, self._list())
@@ -248,7 +251,7 @@ class _Reader:
 
 
 def _equal(name: str, column: Categorical | Numeric, values: list[str]) -> Leaves | Intervals:
-    """Cover the leaves of categories, or the numbers (on a decimal grid the cells) that are named."""
+    """The leaves of the categories named, or the numbers (on a decimal grid, their cells)."""
     if isinstance(column, Categorical):
         return Leaves.ranges(column.leaves, [_category(name, column, value) for value in values])
     numbers = [_number(name, column, value) for value in values if value != column.missing]
@@ -266,7 +269,7 @@ def _category(name: str, column: Categorical, value: str) -> tuple[int, int]:
 
 
 def _just(column: Numeric, number: Fraction) -> tuple[Fraction, Fraction]:
-    """Give the interval of one number: itself on whole grids, the cell it lies in on others."""
+    """The interval of one number: itself on whole grids, the cell it lies in on others."""
     if column.is_whole:
         return Fraction(math.ceil(number)), Fraction(math.floor(number) + 1)
     if not column.origin <= number <= column.end:
@@ -283,7 +286,7 @@ def _between(
     low_included: bool = True,
     high_included: bool = True,
 ) -> Intervals:
-    """Cover what lies between two numbers; on a grid of whole numbers only whole numbers do."""
+    """What lies between two numbers; on a grid of whole numbers, only whole numbers do."""
     start, stop = column.origin if low is None else low, column.end if high is None else high
     if column.is_whole and low is not None:
         start = Fraction(math.ceil(low) if low_included else math.floor(low) + 1)

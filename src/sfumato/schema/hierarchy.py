@@ -1,8 +1,9 @@
-"""The values to which an attribute's values can be generalized, from its leaves up to all of them.
+"""The hierarchy of values to which an attribute's leaves can be generalized, up to the root, which is all of them.
 
-A categorical attribute has its taxonomy. A numeric one has intervals of the widths that its schema names, borders at
-multiples of the width, each width a multiple of the one before; after the last, or where none are named from the grid's
-step on, widths double. Values with the same range are one value, so a level up always tells less.
+A categorical attribute's hierarchy is its taxonomy. A numeric one's has intervals of the widths that its schema names,
+with borders at multiples of the width, each width a multiple of the one before. After the last named width (or, where
+none is named, from the grid's step on) widths double. Values with the same range are one value, so a level up always
+tells less.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ class Hierarchy:
     """Nested ranges of leaves, parents before children; the root is all leaves."""
 
     ranges: Integers
-    """values x 2"""
+    """values x 2: `[lo, hi)` of each"""
     parents: Integers
+    """the value above each, NONE for the root"""
     levels: Integers
-    """how far each value is from the root"""
+    """how many steps each value is below the root"""
     finest: tuple[int, ...]
     """borders of the finest values that may be published"""
 
     @classmethod
     def of(cls, column: Categorical | Numeric) -> Hierarchy:
-        """Build the hierarchy of a declared attribute."""
+        """The hierarchy of an attribute."""
         return _categorical(column) if isinstance(column, Categorical) else _numeric(column)
 
     @classmethod
     def of_ranges(cls, ranges: Integers, finest: tuple[int, ...]) -> Hierarchy:
-        """Nest ranges, the whole one among them.
+        """The hierarchy of ranges that are nested or disjoint; the whole range must be among them.
 
         >>> age = Hierarchy.of_ranges(np.array([[0, 4], [0, 2], [2, 4], [0, 1], [1, 2], [2, 3], [3, 4]]), (0, 2, 4))
         >>> age.levels.tolist(), age.left_domain_sizes[age.starts].tolist()
@@ -59,7 +61,7 @@ class Hierarchy:
         return cls(ordered, parents, levels, finest)
 
     def node_of(self, lows: Integers, highs: Integers) -> Integers:
-        """Find the values that have these ranges."""
+        """The number of each value that has one of these ranges."""
         base = int(self.ranges[0, 1]) + 1
         keys = self.ranges[:, 0] * base + base - 1 - self.ranges[:, 1]
         return np.searchsorted(keys, lows * base + base - 1 - highs)
@@ -72,12 +74,12 @@ class Hierarchy:
 
     @cached_property
     def left_domain_sizes(self) -> Integers:
-        """How many values there are on the level of each value and above it."""
+        """The number of values on the level of each value and above it."""
         return np.cumsum(np.bincount(self.levels))[self.levels]
 
     @cached_property
     def distortions(self) -> Floats:
-        """How much of the way to the root each value has gone: 1 - its level / the deepest level below it.
+        """How far each value is on its way to the root: 1 - its level / the deepest level below it.
 
         It is 0 for a leaf, however near to the root, and 1 for the root, and grows with every step up.
         """
@@ -89,7 +91,7 @@ class Hierarchy:
 
 
 def _categorical(column: Categorical) -> Hierarchy:
-    """Take the taxonomy's nodes; the finest are those on the named level, and leaves above it."""
+    """The taxonomy's nodes; the finest are those on the level that the schema names, and leaves above it."""
     nodes = column.tree.nodes
     least = column.tree.height if column.finest is None else column.finest
     shown = [node.lo for node in nodes if node.depth == least or (node.depth < least and not node.children)]
@@ -97,7 +99,7 @@ def _categorical(column: Categorical) -> Hierarchy:
 
 
 def _numeric(column: Numeric) -> Hierarchy:
-    """Take intervals of growing width, and single leaves below; a leaf for missing values stands under the root."""
+    """Intervals of growing width, and single leaves below them; a leaf for missing values is right below the root."""
     cells, leaves = column.cells, column.leaves
     missing = [cells] if leaves > cells else []
     levels = [np.flatnonzero(np.diff(interval, prepend=interval[0] - 1)) for interval in _intervals(column)]
@@ -108,9 +110,9 @@ def _numeric(column: Numeric) -> Hierarchy:
 
 
 def _intervals(column: Numeric) -> list[Integers]:
-    """Number, for each width, the interval in which each cell begins.
+    """For each width, the number of the interval in which each cell begins.
 
-    Widths double until two intervals are left: of a range on both sides of 0 there are always two.
+    Widths double until two intervals are left: a range on both sides of 0 always has two.
     """
     widths = [Fraction(str(width)) for width in column.intervals] or [column.width]
     numbers = [_multiples(column, widths[0])]
@@ -122,7 +124,7 @@ def _intervals(column: Numeric) -> list[Integers]:
 
 
 def _multiples(column: Numeric, width: Fraction) -> Integers:
-    """Give the multiple of a width at or below the beginning of each cell, exactly."""
+    """For the beginning of each cell, the largest k for which k times the width is not beyond it, exactly."""
     if column.is_whole:
         return np.asarray(column.edges[:-1] * width.denominator // width.numerator)
     scale = math.lcm(column.origin.denominator, column.width.denominator, width.denominator)

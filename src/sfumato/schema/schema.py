@@ -1,9 +1,7 @@
 """The public description of a table: attributes with their leaves, the class, the lifetime budget.
 
-Everything that shapes a release comes from here and nothing from the rows, so the schema is confirmed by a person
-before it is used. It is read from and written to plain YAML.
-
-How many combinations of leaves a schema has, and what to do when there are too many to look at each.
+Everything that shapes a release comes from here and nothing from the rows, so a person confirms the schema before it is
+used. It is read from and written to plain YAML.
 """
 
 from __future__ import annotations
@@ -32,8 +30,13 @@ from sfumato.exact import read_fraction
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
 
 FORMAT = 1
+"""The version of the file format."""
 LARGEST_FILE = 64 * 2**20
+"""No schema file has more bytes."""
 MOST_LEAVES = 5_000_000
+"""All attributes together have no more leaves."""
+LARGEST = 3
+"""How many attributes are named when a domain is too large."""
 
 Column = Annotated[Categorical | Numeric | Identifier, Field(discriminator="kind")]
 Predictor = Categorical | Numeric
@@ -127,7 +130,7 @@ class Schema(BaseModel):
     @cached_property
     def digest(self) -> str:
         """A fingerprint of every declared fact."""
-        return hashlib.sha256(json.dumps(self.plain(), sort_keys=True).encode()).hexdigest()
+        return fingerprint(self.plain())
 
     def with_target(self, name: str) -> Schema:
         """Make another categorical attribute the class; the former one becomes an ordinary attribute."""
@@ -171,7 +174,7 @@ class Schema(BaseModel):
         return ", ".join(names[:12]) or "none: the schema has no categorical attribute with two values"
 
     def plain(self) -> dict[str, Any]:
-        """Give the schema as plain values for YAML or JSON, defaults left out."""
+        """The schema as plain values for YAML or JSON, defaults left out."""
         plain = self.model_dump(mode="json", exclude_defaults=True)
         for name, column in self.attributes.items():
             plain["attributes"][name] = {"kind": column.kind} | plain["attributes"][name]
@@ -185,7 +188,7 @@ class Schema(BaseModel):
 
     @classmethod
     def parse(cls, plain: Any) -> Schema:
-        """Read plain values, telling what is wrong in one sentence."""
+        """Read plain values; the error says in one sentence what is wrong."""
         try:
             return cls.model_validate(plain)
         except ValidationError as error:
@@ -193,7 +196,7 @@ class Schema(BaseModel):
 
     @classmethod
     def loads(cls, text: str) -> Schema:
-        """Read YAML. Every scalar is text first, so that the category `No` stays a name."""
+        """Read YAML. Every scalar is read as text, so that the category `No` stays a name."""
         from sfumato.schema.yaml import read_yaml
 
         return cls.parse(read_yaml(text))
@@ -214,15 +217,20 @@ class Schema(BaseModel):
             ) from None
 
 
+def fingerprint(plain: Any) -> str:
+    """Give the digest of a schema's plain values in their order, which decides the codes of attributes and leaves."""
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
 def _most_leaves(column: Column) -> int:
-    """Give how many leaves a column can have, without drawing its grid."""
+    """An upper bound of a column's leaves, found without building its grid."""
     if isinstance(column, Numeric):
         return column.most_leaves
     return 0 if isinstance(column, Identifier) else column.leaves
 
 
 def _one_sentence(error: ValidationError) -> SfumatoError:
-    """Turn pydantic's first complaint into ours; what we raised inside a validator passes unchanged."""
+    """Turn pydantic's first complaint into an error of ours; one that we raised in a validator keeps its words."""
     first = error.errors()[0]
     place = ".".join(
         str(part) for part in first["loc"] if part not in ("categorical", "class", "numeric", "identifier")
@@ -236,7 +244,7 @@ def _one_sentence(error: ValidationError) -> SfumatoError:
 
 
 def variables_of(schema: Schema) -> dict[str, Predictor]:
-    """Give the published attributes in the order of their axes: all but identifiers, the class last."""
+    """The published attributes in the order of their axes: all but identifiers, the class last."""
     if schema.target is None:
         return dict(schema.predictors)
     target = schema.attributes[schema.target]
@@ -245,21 +253,17 @@ def variables_of(schema: Schema) -> dict[str, Predictor]:
 
 
 def kinds_of(schema: Schema) -> list[Literal["numeric", "categorical"]]:
-    """Tell which variables have an order: numbers do, with those that are missing at its end."""
+    """The kind of each variable: numeric ones have an order, with missing values at its end."""
     return ["numeric" if isinstance(column, Numeric) else "categorical" for column in variables_of(schema).values()]
 
 
-LARGEST = 3
-"""So many attributes are named when a domain is too large."""
-
-
 def cells_of(schema: Schema) -> int:
-    """Give the number of cells of a domain: combinations of leaves and classes."""
+    """The number of cells of the domain: combinations of leaves and classes."""
     return math.prod(schema.shape) * len(schema.classes)
 
 
 def refuse_large(schema: Schema, most: int, remedy: str) -> None:
-    """Refuse a domain that has too many cells, with its longest attributes."""
+    """Refuse a domain that has too many cells, naming its longest attributes."""
     cells = cells_of(schema)
     if cells > most:
         leaves = {name: column.leaves for name, column in schema.predictors.items()}

@@ -1,7 +1,7 @@
-"""Trees of categories whose every node is a contiguous range of leaf codes.
+"""Taxonomies: trees of categories in which every node is a contiguous range of leaf codes.
 
-Leaves are numbered depth first, so "Government" is not a set but `[2, 5)`; that is what lets regions, queries and
-generalized values be arithmetic on integers. The module knows names and ranges, nothing of tables or schemas.
+Leaves are numbered depth first, so "Government" is not a set but `[2, 5)`. Regions, queries and generalized values are
+therefore arithmetic on integers.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from functools import cached_property
 from sfumato.errors import SchemaError
 
 ROOT = "Any"
+"""What the root is called unless the schema names it."""
 DEEPEST = 200
+"""No taxonomy has more levels."""
 
 Nested = list["str | dict[str, Nested]"]
+"""A taxonomy as a schema file holds it: a list of leaves and of one-key mappings from a name to what is below it."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +53,16 @@ class Taxonomy:
 
     @classmethod
     def of(cls, nested: Nested, root: str = ROOT) -> Taxonomy:
-        """Build the tree from the nested lists and one-key mappings that the schema file holds."""
+        """Build the tree from the nested form of a schema file."""
         taxonomy = cls(_grow(root, nested, lo=0, depth=0))
         taxonomy._refuse_repeated_names()
         return taxonomy
 
     @classmethod
     def of_hierarchy(cls, rows: Sequence[Sequence[str]]) -> Taxonomy:
-        """Build the tree from the common hierarchy table: one row per leaf, `leaf; parent; ...; root`.
+        """Build the tree from a hierarchy table: one row per leaf, `leaf; parent; ...; root`.
 
-        A name that repeats its child's name is a placeholder that keeps rows equally long, not a level.
+        A name that repeats its child's name only keeps rows equally long; it is not a level.
 
         >>> rows = [("Dancer", "Artist", "*"), ("Writer", "Artist", "*"), ("Retired", "Retired", "*")]
         >>> Taxonomy.of_hierarchy(rows).nested
@@ -76,7 +79,7 @@ class Taxonomy:
 
     @property
     def hierarchy(self) -> list[tuple[str, ...]]:
-        """One row per leaf from the leaf to the root, made equally long by repeating the leaf."""
+        """The hierarchy table: one row per leaf from the leaf to the root, made equally long by repeating the leaf."""
         padded = self.height + 1
         return [(path[-1],) * (padded - len(path)) + tuple(reversed(path)) for path in _paths(self.root)]
 
@@ -97,7 +100,7 @@ class Taxonomy:
 
     @property
     def nested(self) -> Nested:
-        """The form that `of` reads."""
+        """The nested form that `of` reads."""
         return _nested(self.root)
 
     @cached_property
@@ -106,20 +109,20 @@ class Taxonomy:
 
     @cached_property
     def _by_range(self) -> dict[tuple[int, int], Node]:
-        """The most specific node of each range: an only child is what its parent really says."""
+        """The most specific node of each range: an only child stands for its parent."""
         return {(node.lo, node.hi): node for node in self.nodes}
 
     def range_of(self, label: str) -> tuple[int, int] | None:
-        """Give the leaf codes below a name, if the tree has it."""
+        """The leaf codes below a name, or None if the tree does not have it."""
         return self._ranges.get(label)
 
     def label(self, lo: int, hi: int) -> str:
-        """Name a range: the category that covers exactly it, or else its largest categories side by side."""
+        """Name a range: its category, or else the largest categories inside it, side by side."""
         node = self._by_range.get((lo, hi))
-        return node.label if node else " | ".join(_cover(self.root, lo, hi))
+        return node.label if node else " | ".join(_largest_inside(self.root, lo, hi))
 
     def children(self, lo: int, hi: int) -> tuple[int, ...] | None:
-        """Give the borders that specializing the node of this range draws, outer ones included; None for a leaf."""
+        """The borders between the children of this range's node, outer ones included; None for a leaf."""
         node = self._by_range.get((lo, hi))
         if node is None or not node.children:
             return None
@@ -166,14 +169,15 @@ def _paths(node: Node) -> Iterator[tuple[str, ...]]:
             yield (node.label, *path)
 
 
-def _cover(node: Node, lo: int, hi: int) -> list[str]:
+def _largest_inside(node: Node, lo: int, hi: int) -> list[str]:
     if lo <= node.lo and node.hi <= hi:
         return [node.label]
-    return [name for child in node.children if child.lo < hi and lo < child.hi for name in _cover(child, lo, hi)]
+    overlapping = [child for child in node.children if child.lo < hi and lo < child.hi]
+    return [name for child in overlapping for name in _largest_inside(child, lo, hi)]
 
 
 def _path(row: Sequence[str], number: int) -> list[str]:
-    """Read one hierarchy row from the root down, without the placeholders."""
+    """One row of a hierarchy table from the root down, without repeated names."""
     names = [name.strip() for name in row]
     if not 2 <= len(names) <= DEEPEST or not all(names):
         raise SchemaError(

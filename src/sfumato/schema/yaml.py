@@ -1,4 +1,4 @@
-"""YAML as schema files use it: text, lists and mappings, and nothing that could mean something else than it says."""
+"""Read and write the YAML of schema files: only text, lists and mappings, so that nothing is taken for another type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sfumato.errors import SchemaError
 
 
 def read_yaml(text: str) -> Any:
-    """Read plain values; every scalar stays text. Tell in one sentence what is not well-formed."""
+    """Read plain values; every scalar stays text."""
     try:
         return yaml.load(text, Loader=_TextLoader)
     except (yaml.YAMLError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The way in: tables of every common kind, read in batches and turned into leaf codes.
+"""Open tables of every common kind, read them in batches, and turn their values into leaf codes.
 
-This is the only code that meets raw values; past it there are only small integers.
+Only this room and the engines meet raw values; everything else works on small integers.
 """

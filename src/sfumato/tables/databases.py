@@ -1,8 +1,10 @@
-"""Whether a query makes each row of its result from one row of one table, looking at nothing else.
+"""Open tables of a DuckDB database, which is only ever read, and queries over one or over Parquet files.
 
-The promise is about one row more or less in the table that is published. If a query joins, groups, numbers, limits or
-samples, a person of the table below can make many rows of the result, or change those of others, and noise for one row
-hides nobody. So a query may choose columns, compute with the values of a row, and choose rows by their own values.
+A query must make each row of its result from one row of one table, looking at nothing else; `table_of` refuses any
+other. The promise is about one row more or less in the table that is published. If a query joins, groups, numbers,
+limits or samples, a person of the table below can make many rows of the result, or change those of others, and noise
+for one row hides nobody. So a query may choose columns, compute with the values of a row, and choose rows by their own
+values.
 
 Derivation. Let q(T) be the rows q(t) of those t in T for which p(t) holds. Adding t to T adds at most one row to q(T)
 and changes no other: neighbours stay neighbours. What is allowed below is of that form, since of all expressions only
@@ -10,11 +12,6 @@ those pass that are functions of one row: columns, constants, comparisons, casts
 single values that give the same for the same. That holds of what rows are ordered by, too: `order by unnest(...)` makes
 rows, and `order by count(*)` groups them. A database may define a function under the name of one of DuckDB's own, which
 then goes before; `refuse_shadows` refuses such a database.
-
-Tables of a DuckDB database, and SQL over such a database or over Parquet files. Databases are opened to read only.
-
-Of a query every row must come from one row of one table, by itself: that is what makes a row of the result a record of
-the table, and what keeps one person from moving the rows of others. See `rowwise`.
 """
 
 from __future__ import annotations
@@ -28,8 +25,163 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import TableError, guarded
-from sfumato.tables import streams as duck
+from sfumato.tables import streams
 from sfumato.tables.streams import Table, columns_of, parquet_files, refuse_repeated, scan, some
+
+SUFFIXES = (".duckdb", ".ddb", ".db")
+"""The endings of databases."""
+MARK = "::"
+"""Stands between a database and its table."""
+MAIN = "main"
+"""The schema of tables that are named without one."""
+TABLE_NAMES = "table_catalog, table_schema, table_name"
+VIEW = "data"
+"""What Parquet files are called in a query."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """Some columns and rows of one table: SQL over a database, or over Parquet files, which are called `data`."""
+
+    sql: str
+    over: str | Path
+
+    @property
+    def table(self) -> str:
+        """The one table that it reads; a query that is not row by row is refused."""
+        return table_of(self.sql)
+
+
+def is_database(source: str | Path) -> bool:
+    """Whether a source is a database, with or without the name of a table."""
+    path, _ = parted(source)
+    return path.suffix.lower() in SUFFIXES
+
+
+def parted(source: str | Path) -> tuple[Path, str | None]:
+    """The parts of `file.duckdb::table`, unless a file of that very name exists."""
+    text = str(source)
+    if MARK not in text or Path(text).exists():
+        return Path(text), None
+    path, _, table = text.rpartition(MARK)
+    return Path(path), table
+
+
+def open_database(source: str | Path) -> Table:
+    """Open a table of a database."""
+    path, table = parted(source)
+    opened = _database(path)
+    if not table:
+        listed = sorted(set(_tables(path, opened).values()))
+        raise TableError(
+            f"a table of {path} must be named", f"Give {path.name}{MARK}table or --table; it has {some(listed)}."
+        )
+    own_name(path, table)
+    name = ".".join(streams.quoted(piece) for piece in table.split("."))
+    return _selected(path, f"SELECT * FROM {name}", opened)
+
+
+def own_name(path: Path, table: str) -> str:
+    """The one name of a table, which can be named in many ways: `T`, `main.t` and `people.t` are t."""
+    tables = _tables(path, _database(path))
+    if table.lower() not in tables:
+        raise TableError(f"table ({table}) must be in {path}", f"It has {some(sorted(set(tables.values())))}.")
+    return tables[table.lower()]
+
+
+def open_query(query: Query) -> Table:
+    """Open the result of a query, which can read nothing but its database or its files."""
+    table = query.table
+    if is_database(query.over):
+        path, named = parted(query.over)
+        if named:
+            raise TableError("a query must name its table itself", f"Give the database alone: {path}.")
+        own_name(path, table)
+        opened = _database(path)
+        with streams.attempt(path, opened) as connection:
+            refuse_shadows(connection)
+        return _selected(path, query.sql, opened, "the query")
+    if table.lower() != VIEW:
+        raise TableError(f"a query over files must read from {VIEW}, and reads from {table}", f"Write from {VIEW}.")
+    files = parquet_files(query.over)
+    names = columns_of(files)
+    refuse_repeated(names)
+    streams.refuse_case_clash(query.over, names)
+    return _selected(query.over, query.sql, _files(files), "the query")
+
+
+def _database(path: Path) -> streams.Connect:
+    """A function that opens a database for reading; refuse what is no database."""
+    path = Path(os.path.expanduser(path))
+    if not path.is_file():
+        raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
+
+    def opened() -> streams.Connection:
+        return streams.connect(path)
+
+    def failure(_: BaseException) -> TableError:
+        return TableError(
+            f"file {path} must be a DuckDB database that can be read now",
+            "Close the program that is writing to it, or check that it was written to its end.",
+        )
+
+    guarded(opened, failure).close()
+    return lambda: _fenced(opened())
+
+
+def _files(files: list[Path]) -> streams.Connect:
+    def opened() -> streams.Connection:
+        connection = streams.connect()
+        connection.execute(f"SET allowed_paths = [{', '.join(streams.literal(str(one)) for one in files)}]")
+        connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {scan(files)}")
+        return _fenced(connection)
+
+    return opened
+
+
+def _fenced(connection: streams.Connection) -> streams.Connection:
+    """Bar a connection from all other files."""
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _tables(path: Path, opened: Callable[[], streams.Connection]) -> dict[str, str]:
+    """The tables by every name that they may be given, in small letters: DuckDB ignores case."""
+
+    def read() -> dict[str, str]:
+        called: dict[str, str] = {}
+        with opened() as connection:
+            found = connection.execute(f"SELECT {TABLE_NAMES} FROM information_schema.tables ORDER BY ALL").fetchall()
+        for base, schema, name in found:
+            own = name if schema == MAIN else f"{schema}.{name}"
+            for other in (own, f"{schema}.{name}", f"{base}.{own}", f"{base}.{schema}.{name}"):
+                called.setdefault(other.lower(), own)
+        return called
+
+    return streams.attempt(path, read)
+
+
+def _selected(what: str | Path, sql: str, opened: streams.Connect, name: str | None = None) -> Table:
+    """The table that some SQL gives."""
+
+    def columns() -> list[str]:
+        with opened() as connection:
+            return [str(one) for one in connection.sql(sql).columns]
+
+    def failure(_: BaseException) -> TableError:
+        return TableError(
+            f"{name or what} must be readable, and is not", "Check the names of its columns and functions in DuckDB."
+        )
+
+    names = guarded(columns, failure)
+    refuse_repeated(names)
+    streams.refuse_case_clash(what, names)
+    source = f"({sql.rstrip().rstrip(';')}\n) AS chosen"
+    return Table(
+        names, lambda wanted: streams.stream(what, source, wanted, [streams.quoted(one) for one in wanted], opened)
+    )
+
 
 EXPRESSIONS = {
     "BETWEEN",
@@ -47,16 +199,18 @@ EXPRESSIONS = {
     "STAR",
     "TYPE",
 }
+"""The classes of expressions that are functions of one row."""
 NUMBERING = {"rowid", "file_row_number", "file_index"}
 """Columns that are a row's place among the others."""
 LOOKING = {"unnest", "unlist", "json_serialize_plan"}
-"""They make rows, or plan another query; a plan tells what a table holds, which DuckDB keeps in mind for planning."""
+"""Functions that make rows, or plan another query: a plan tells what a table holds, because DuckDB plans by that."""
 UNDOCUMENTED = "__internal"
+"""How the names of DuckDB's undocumented functions begin."""
 REMEDY = "Choose columns and rows of one table; make a table of anything more, in which each person is one row."
 
 
 def table_of(sql: str) -> str:
-    """Give the table that a query reads; refuse a query that is not row by row."""
+    """The table that a query reads; a query that is not row by row is refused."""
     node = _parsed(sql)
     source = node.get("from_table") or {}
     if node.get("type") != "SELECT_NODE" or source.get("type") != "BASE_TABLE":
@@ -79,10 +233,10 @@ def _unfit(what: str) -> TableError:
 
 
 def _parsed(sql: str) -> dict[str, Any]:
-    """Let DuckDB read the query, as a tree; nothing is run."""
+    """The query's syntax tree, as DuckDB reads it; nothing is run."""
 
     def read() -> Any:
-        with duck.connect() as connection:
+        with streams.connect() as connection:
             found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
         return json.loads(found[0]) if found else {}
 
@@ -96,7 +250,7 @@ def _parsed(sql: str) -> dict[str, Any]:
 
 
 def _refuse_expressions(tree: Any) -> None:
-    """Walk through all expressions; refuse those that look at more than a row."""
+    """Refuse expressions that look at more than one row, anywhere in the tree."""
     if isinstance(tree, list):
         for one in tree:
             _refuse_expressions(one)
@@ -119,7 +273,7 @@ def _refuse_function(name: str) -> None:
         )
 
 
-def refuse_shadows(connection: duck.Connection) -> None:
+def refuse_shadows(connection: streams.Connection) -> None:
     """Refuse a database in which the name of one of DuckDB's own functions stands for something else."""
     own = "SELECT lower(function_name) FROM duckdb_functions() WHERE"
     found = connection.execute(f"{own} NOT internal INTERSECT {own} internal ORDER BY 1").fetchall()
@@ -132,162 +286,11 @@ def refuse_shadows(connection: duck.Connection) -> None:
 
 @cache
 def _of_single_values() -> frozenset[str]:
-    """List DuckDB's functions of the values of one row that give the same for the same."""
-    with duck.connect() as connection:
+    """DuckDB's functions of the values of one row that give the same for the same."""
+    with streams.connect() as connection:
         found = connection.execute(
             "SELECT function_name FROM duckdb_functions() WHERE internal GROUP BY 1 "
             "HAVING bool_and(function_type = 'scalar' AND coalesce(stability = 'CONSISTENT', false))"
         ).fetchall()
     names = {str(name).lower() for (name,) in found}
     return frozenset(name for name in names - LOOKING if not name.startswith(UNDOCUMENTED))
-
-
-SUFFIXES = (".duckdb", ".ddb", ".db")
-MARK = "::"
-MAIN = "main"
-"""The schema of tables that are named without one."""
-TABLE_NAMES = "table_catalog, table_schema, table_name"
-VIEW = "data"
-"""What Parquet files are called in a query."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """Some columns and rows of one table: SQL over a database, or over Parquet files, which are called `data`."""
-
-    sql: str
-    over: str | Path
-
-    @property
-    def table(self) -> str:
-        """The one table that it reads."""
-        return table_of(self.sql)
-
-
-def is_database(source: str | Path) -> bool:
-    """Tell a database, with a table or without, from a file that holds one table."""
-    path, _ = parted(source)
-    return path.suffix.lower() in SUFFIXES
-
-
-def parted(source: str | Path) -> tuple[Path, str | None]:
-    """Take `file.duckdb::table` apart; a file of that very name goes before."""
-    text = str(source)
-    if MARK not in text or Path(text).exists():
-        return Path(text), None
-    path, _, table = text.rpartition(MARK)
-    return Path(path), table
-
-
-def open_database(source: str | Path) -> Table:
-    """Open a table of a database."""
-    path, table = parted(source)
-    opened = _database(path)
-    if not table:
-        listed = sorted(set(_tables(path, opened).values()))
-        raise TableError(
-            f"a table of {path} must be named", f"Give {path.name}{MARK}table or --table; it has {some(listed)}."
-        )
-    own_name(path, table)
-    name = ".".join(duck.quoted(piece) for piece in table.split("."))
-    return _selected(path, f"SELECT * FROM {name}", opened)
-
-
-def own_name(path: Path, table: str) -> str:
-    """Give the one name of a table of a database that can be named in many ways: `T`, `main.t`, `people.t` are t."""
-    tables = _tables(path, _database(path))
-    if table.lower() not in tables:
-        raise TableError(f"table ({table}) must be in {path}", f"It has {some(sorted(set(tables.values())))}.")
-    return tables[table.lower()]
-
-
-def open_query(query: Query) -> Table:
-    """Open the result of a query, which reads nothing but the database or the files that were named."""
-    table = query.table
-    if is_database(query.over):
-        path, named = parted(query.over)
-        if named:
-            raise TableError("a query must name its table itself", f"Give the database alone: {path}.")
-        own_name(path, table)
-        opened = _database(path)
-        with duck.attempt(path, opened) as connection:
-            refuse_shadows(connection)
-        return _selected(path, query.sql, opened, "the query")
-    if table.lower() != VIEW:
-        raise TableError(f"a query over files must read from {VIEW}, and reads from {table}", f"Write from {VIEW}.")
-    files = parquet_files(query.over)
-    names = columns_of(files)
-    refuse_repeated(names)
-    duck.refuse_case_clash(query.over, names)
-    return _selected(query.over, query.sql, _files(files), "the query")
-
-
-def _database(path: Path) -> duck.Connect:
-    """Give a way to open a database for reading; refuse what is none."""
-    path = Path(os.path.expanduser(path))
-    if not path.is_file():
-        raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
-
-    def opened() -> duck.Connection:
-        return duck.connect(path)
-
-    def failure(_: BaseException) -> TableError:
-        return TableError(
-            f"file {path} must be a DuckDB database that can be read now",
-            "Close the program that is writing to it, or check that it was written to its end.",
-        )
-
-    guarded(opened, failure).close()
-    return lambda: _fenced(opened())
-
-
-def _files(files: list[Path]) -> duck.Connect:
-    def opened() -> duck.Connection:
-        connection = duck.connect()
-        connection.execute(f"SET allowed_paths = [{', '.join(duck.literal(str(one)) for one in files)}]")
-        connection.execute(f"CREATE VIEW {VIEW} AS SELECT * FROM {scan(files)}")
-        return _fenced(connection)
-
-    return opened
-
-
-def _fenced(connection: duck.Connection) -> duck.Connection:
-    """Leave a connection no way to other files."""
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-    return connection
-
-
-def _tables(path: Path, opened: Callable[[], duck.Connection]) -> dict[str, str]:
-    """Give the tables by all that they may be called; DuckDB does not see case."""
-
-    def read() -> dict[str, str]:
-        called: dict[str, str] = {}
-        with opened() as connection:
-            found = connection.execute(f"SELECT {TABLE_NAMES} FROM information_schema.tables ORDER BY ALL").fetchall()
-        for base, schema, name in found:
-            own = name if schema == MAIN else f"{schema}.{name}"
-            for other in (own, f"{schema}.{name}", f"{base}.{own}", f"{base}.{schema}.{name}"):
-                called.setdefault(other.lower(), own)
-        return called
-
-    return duck.attempt(path, read)
-
-
-def _selected(what: str | Path, sql: str, opened: duck.Connect, name: str | None = None) -> Table:
-    """Open the result of some SQL."""
-
-    def columns() -> list[str]:
-        with opened() as connection:
-            return [str(one) for one in connection.sql(sql).columns]
-
-    def failure(_: BaseException) -> TableError:
-        return TableError(
-            f"{name or what} must be readable, and is not", "Check the names of its columns and functions in DuckDB."
-        )
-
-    names = guarded(columns, failure)
-    refuse_repeated(names)
-    duck.refuse_case_clash(what, names)
-    source = f"({sql.rstrip().rstrip(';')}\n) AS chosen"
-    return Table(names, lambda wanted: duck.stream(what, source, wanted, [duck.quoted(one) for one in wanted], opened))

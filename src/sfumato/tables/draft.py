@@ -1,7 +1,7 @@
-"""A first guess at a table's schema, for a person to correct and confirm.
+"""Draft a schema: a first guess from the table's values, for a person to correct and confirm.
 
-It looks at private values to make public ones, which nothing else may; so what it writes is marked as derived from
-private data and refused until somebody has confirmed it.
+It makes public values from private ones, which nothing else may do. So the draft is marked as derived from private data
+and refused until a person has confirmed it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.arrays import Integers
 from sfumato.errors import TableError, guarded, unreadable
 from sfumato.schema.attributes import EPOCH, LARGEST, Categorical, Identifier, Numeric
 from sfumato.schema.schema import Column, Schema
@@ -24,20 +25,29 @@ from sfumato.tables import values as reading
 from sfumato.tables.streams import Table
 
 MOST_CATEGORIES = 10_000
+"""A column of texts with more different ones is taken for an identifier."""
 MOST_SMALL = 12
+"""A column with at most this many different numbers or days is taken for categories."""
 MOST_CLASSES = 10
+"""The last column is taken for the class if it has at most this many categories."""
 DRAFTED_CELLS = 200
+"""About how many cells a grid has at most."""
 FEWEST_ROWS = 20
+"""Distinct values alone make a column an identifier only if there are at least this many."""
 NEARLY = 0.95
+"""Values are nearly distinct if this share of them is."""
 ABSENT = reading.Absent.of(Schema.model_fields["missing_values"].get_default(call_default_factory=True))
+"""The texts that mean "no value" unless a schema says otherwise."""
 LAST_DAY = datetime.date(9999, 12, 30)
+"""The last day that a schema may have."""
 NAMING = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|ssn|nin|name|surname|email|e-mail|phone|passport|iban)([^a-z]|$)|name$"
 )
+"""Names of columns that name people."""
 
 
 def draft_schema(table: Table, name: str, target: str | None = None) -> Schema:
-    """Guess a schema from the values; it is unconfirmed and says that it comes from private data."""
+    """A schema guessed from the values; it is unconfirmed and says that it comes from private data."""
     seen = {column: _Seen() for column in table.columns}
     rows = 0
     for batch in table.batches(table.columns):
@@ -61,34 +71,36 @@ def draft_schema(table: Table, name: str, target: str | None = None) -> Schema:
 
 
 def _last_class(schema: Schema) -> str | None:
-    """Take the last column for the class if it has a few names."""
+    """The last column, if it has few categories."""
     name, facts = list(schema.attributes.items())[-1]
     return name if isinstance(facts, Categorical) and 2 <= facts.leaves <= MOST_CLASSES else None
 
 
 @dataclass
 class _Range:
-    """What is known of a column as numbers, or as days, while all its values are such."""
+    """What is known of a column as numbers, or as days, as long as all its values are such."""
 
     holds: bool = True
+    """whether all values so far are such"""
     whole: bool = True
+    """whether all values so far are whole"""
     least: Any = None
     most: Any = None
     counts: dict[int, int] = field(default_factory=dict)
-    """How often the most frequent whole numbers occur: any that more than half of the rows hold is among them."""
+    """how often the most frequent whole numbers occur: any that more than half of the rows have is among them"""
 
     @property
     def spans(self) -> bool:
-        """Whether all values are such and two of them differ."""
+        """Whether all values are such, and two of them differ."""
         return self.holds and self.least is not None and bool(self.least < self.most)
 
     @property
     def spans_a_grid(self) -> bool:
-        """Whether two of them differ within the bounds that a schema may have."""
+        """Whether all values are such, and two of them differ within the bounds that a schema may have."""
         return self.spans and bool(self.least < LARGEST - 1 and self.most > 1 - LARGEST)
 
     def look(self, readings: reading.Readings, used: NDArray[np.intp], wrong: int) -> None:
-        """Take the distinct values of one batch, and how often each occurs, into account."""
+        """Add the distinct values of one batch; `used` is how often each occurs."""
         fine = readings.values[readings.status == reading.FINE]
         self.holds = self.holds and not bool(np.isin(readings.status, (wrong, reading.NESTED)).any())
         if not self.holds or not len(fine):
@@ -101,7 +113,7 @@ class _Range:
             self._count(fine, used[readings.status == reading.FINE])
 
     def _count(self, numbers: NDArray[Any], used: NDArray[np.intp]) -> None:
-        """Keep counts of what covers half of some batch: what covers half of all rows does so somewhere."""
+        """Count numbers that make up more than half of some batch: one that makes up half of all rows is among them."""
         frequent = numbers[used * 2 > used.sum()]
         for number in (*self.counts, *(int(number) for number in frequent.tolist())):
             self.counts.setdefault(number, 0)
@@ -109,28 +121,32 @@ class _Range:
             self.counts[number] += int(used[numbers == number].sum())
 
     def main(self, rows: int) -> int | None:
-        """Give the number that more than half of the rows hold."""
+        """The number that more than half of the rows have, if there is one."""
         return next((number for number, times in self.counts.items() if 2 * times > rows), None)
 
 
 @dataclass
 class _Seen:
-    """What one column showed, batch by batch, in bounded memory but for the numbers while they are all distinct."""
+    """What is known of one column, batch by batch. Memory is bounded, but for whole numbers while all are distinct."""
 
     names: set[str] = field(default_factory=set)
+    """the different texts, until there are too many"""
     missing: int = 0
+    """how many rows have no value"""
     nested: bool = False
+    """whether some value is a list or a record"""
     numbers: _Range = field(default_factory=_Range)
     days: _Range = field(default_factory=_Range)
-    wholes: NDArray[np.int64] | None = field(default_factory=lambda: np.zeros(0, np.int64))
+    wholes: Integers | None = field(default_factory=lambda: np.zeros(0, np.int64))
+    """hashes of the whole numbers, while no two are equal"""
 
     @property
     def many(self) -> bool:
-        """Whether there are more names than a taxonomy should hold."""
+        """Whether there are more names than a taxonomy should have."""
         return len(self.names) > MOST_CATEGORIES
 
     def look(self, array: reading.Array) -> None:
-        """Take one batch into account."""
+        """Add the values of one batch."""
         if reading.is_nested(array.type):
             self.nested = True
             return
@@ -155,7 +171,7 @@ class _Seen:
             self.names.update(text for text in texts if text is not None)
 
     def _look_for_repeats(self, texts: list[str | None], used: NDArray[np.intp]) -> None:
-        """Tell numbers apart by their digits, of which a float may have too few."""
+        """Note when a number repeats. Numbers are compared by all their digits, which a float may not hold."""
         if self.wholes is None:
             return
         if not self.numbers.whole or (used[[text is not None for text in texts]] > 1).any():
@@ -181,7 +197,7 @@ def _guess(name: str, seen: _Seen, rows: int) -> Column:
 
 
 def _names_people(name: str, seen: _Seen, given: int) -> bool:
-    """Tell an identifier by its values, or by its name and its values."""
+    """Whether a column is an identifier, by its values, or by its name and its values."""
     if seen.days.holds or given < 2:
         return False
     called_so = NAMING.search(name.lower()) is not None
@@ -197,18 +213,18 @@ def _nearly_distinct(seen: _Seen, given: int) -> bool:
 
 
 def _order(text: str) -> tuple[int, Decimal, str]:
-    """Sort numbers by size and before names."""
+    """The key that sorts numbers by size, and before names."""
     return (0, Decimal(text), text) if reading.REAL.fullmatch(text) and len(text) < 30 else (1, Decimal(0), text)
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """Find a name that is not taken."""
+    """A name, with a number after it if it is taken."""
     choices = (name if number == 1 else f"{name} {number}" for number in range(1, len(taken) + 2))
     return next(choice for choice in choices if choice not in taken)
 
 
 def _calendar(days: _Range, missing: str | None) -> Numeric:
-    """Span whole years."""
+    """A grid of days that spans whole years."""
     ends = (datetime.date.min - EPOCH).days, (LAST_DAY - EPOCH).days
     first, last = (EPOCH + datetime.timedelta(days=min(max(day, ends[0]), ends[1])) for day in (days.least, days.most))
     lower, upper = datetime.date(first.year, 1, 1), min(datetime.date(last.year, 12, 31), LAST_DAY)
@@ -218,7 +234,7 @@ def _calendar(days: _Range, missing: str | None) -> Numeric:
 
 
 def _grid(numbers: _Range, rows: int, missing: str | None) -> Numeric:
-    """Round the bounds outward to two digits of their distance and draw at most about two hundred cells."""
+    """A grid with bounds rounded outward to two digits of their distance, and about two hundred cells at most."""
     least, most = Decimal(str(numbers.least)), Decimal(str(numbers.most))
     unit = Decimal(1).scaleb((most - least).adjusted() - 1)
     if numbers.whole:
@@ -235,6 +251,6 @@ def _grid(numbers: _Range, rows: int, missing: str | None) -> Numeric:
 
 
 def _step(span: Decimal) -> Decimal:
-    """Choose 1, 2 or 5 times a power of ten."""
+    """A step of 1, 2 or 5 times a power of ten."""
     power = Decimal(1).scaleb(span.adjusted() - 2)
     return next(power * times for times in (1, 2, 5, 10) if span / (power * times) < DRAFTED_CELLS)

@@ -1,7 +1,7 @@
-"""From values to leaf codes, once, at the door.
+"""Turn values into leaf codes, as the schema says, once.
 
-It stands apart because here alone a value meets the schema: what fits becomes a small integer, what does not is
-counted by column and reason, for the holder, and never shown.
+A value that fits becomes a small integer; one that does not is counted by column and reason, for the holder, and never
+shown.
 
 The privacy proof rests on one property of this module: the codes of a row are a function of that row and of the public
 schema alone. Neighbouring tables differ in one record; if that record could change how another is read (by the type
@@ -20,19 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.arrays import Booleans, Codes, Floats, Integers
 from sfumato.errors import SchemaError, TableError, guarded, too_large, unreadable
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables import values as reading
-from sfumato.tables import values as wording
 from sfumato.tables.streams import Table
 
 TOLERANCE = 1e-9
+"""A number that is below an edge of a decimal grid by no more than this part of a cell is taken to be on the edge."""
 LISTED = 8
+"""How many columns an error names at most."""
 LONGEST_TABLE = 2**21
-"""Up to so many whole numbers, the cell of each is kept ready."""
-
-Codes = NDArray[Any]
+"""A grid of at most this many whole numbers keeps the cell of each in a table."""
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,21 @@ class Misfit:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A table as leaf codes, and what did not fit. What it shows of itself is public: names of columns."""
+    """A table as leaf codes, and what did not fit. Its repr shows only what is public: names of columns."""
 
     columns: dict[str, Codes] = field(repr=False)
-    """One code array per attribute that is no identifier, in the order of the schema."""
+    """the codes of each attribute that is no identifier, in the order of the schema"""
     rows: int = field(repr=False)
     misfits: tuple[Misfit, ...] = ()
     outside: dict[str, int] = field(default_factory=dict, repr=False)
-    """How many numbers lay outside the declared range and count in the nearest cell."""
+    """by column, how many numbers lay outside the declared range and count in the nearest cell"""
     undeclared: tuple[str, ...] = ()
-    """Columns of the table that the schema does not name; they were not read."""
+    """columns of the table that the schema does not name; they were not read"""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The codes of one batch of one column, why some rows had none, and how many lay outside."""
+    """The codes of one batch of one column, why some rows have none, and how many lay outside."""
 
     codes: Codes
     status: reading.Status | None
@@ -69,18 +69,18 @@ class Part:
 
     @property
     def misfits(self) -> dict[int, int]:
-        """How many rows had no leaf, by reason."""
+        """The number of rows without a leaf, by reason."""
         if self.status is None:
             return {}
         rows = np.bincount(self.status, minlength=1)
         return {reason: int(rows[reason]) for reason in np.flatnonzero(rows).tolist() if reason != reading.FINE}
 
 
-Encoder = Callable[[wording.Array], Part]
+Encoder = Callable[[reading.Array], Part]
 
 
 def encode(table: Table, schema: Schema) -> Coded:
-    """Read the declared columns and give every row its leaf codes; a misfit counts, and gets code 0."""
+    """The leaf codes of every row, of the declared columns; a misfit is counted, and has code 0."""
     columns = columns_to_read(table.columns, schema)
     pieces: dict[str, list[Codes]] = {name: [np.zeros(0, code_type(facts))] for name, facts in columns.items()}
     found = _read(table, schema, lambda name, codes: pieces[name].append(codes))
@@ -89,12 +89,12 @@ def encode(table: Table, schema: Schema) -> Coded:
 
 
 def survey(table: Table, schema: Schema) -> Coded:
-    """Tell the same of a table but its codes, and keep no row of it."""
+    """The same without the codes: no row is kept."""
     return _read(table, schema, lambda _name, _codes: None)
 
 
 def _read(table: Table, schema: Schema, keep: Callable[[str, Codes], None]) -> Coded:
-    """Hand the codes of each batch, column by column, to whoever keeps them; tell what was found."""
+    """Pass the codes of each batch to `keep`, column by column; return all else."""
     columns = columns_to_read(table.columns, schema)
     encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in columns.items()}
     misfits: Counter[tuple[str, int]] = Counter()
@@ -117,7 +117,7 @@ def _read(table: Table, schema: Schema, keep: Callable[[str, Codes], None]) -> C
 
 
 def refuse_misfits(coded: Coded) -> None:
-    """Raise one error that says, column by column, why rows have no leaf; how many they are is for `check` to tell."""
+    """Raise one error that says, column by column, why rows have no leaf, but not how many (`check` tells that)."""
     if not coded.misfits:
         return
     listed = [f"{misfit.column}: {misfit.reason}" for misfit in coded.misfits[:LISTED]]
@@ -130,14 +130,14 @@ def refuse_misfits(coded: Coded) -> None:
 
 
 def code_type(facts: Predictor) -> type[np.unsignedinteger[Any]]:
-    """Choose the smallest unsigned type that holds the leaves."""
+    """The smallest unsigned type that holds the codes of an attribute."""
     if facts.leaves <= 2**8:
         return np.uint8
     return np.uint16 if facts.leaves <= 2**16 else np.uint32
 
 
 def columns_to_read(present: Collection[str], schema: Schema) -> dict[str, Predictor]:
-    """Give the declared columns that are no identifiers; refuse a table that lacks one."""
+    """The declared columns that are no identifiers; a table that lacks one is refused."""
     declared = {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
     if not declared:
         raise SchemaError("a schema must have an attribute that is no identifier", "Declare what should be published.")
@@ -151,32 +151,32 @@ def columns_to_read(present: Collection[str], schema: Schema) -> dict[str, Predi
 
 
 def encoder_of(facts: Predictor, missing: list[str]) -> Encoder:
-    """Give what codes batches of one column."""
+    """The function that codes batches of one column."""
     absent = absent_of(facts, missing)
     return _categories(facts, absent) if isinstance(facts, Categorical) else _cells(facts, absent)
 
 
 def absent_of(facts: Predictor, missing: list[str]) -> reading.Absent:
-    """Give the texts that mean "no value" in one column: the schema's and, of a numeric attribute, its own."""
+    """The texts that mean "no value" in one column: the schema's and, of a numeric attribute, its own."""
     own = [facts.missing] if isinstance(facts, Numeric) and facts.missing else []
     return reading.Absent.of([*missing, *own])
 
 
-def _nested_part(array: wording.Array, kind: type[Any]) -> Part:
+def _nested_part(array: reading.Array, kind: type[Any]) -> Part:
     null = array.is_null().to_numpy(zero_copy_only=False)
     return Part(np.zeros(len(array), kind), np.where(null, reading.MISSING, reading.NESTED).astype(np.uint8))
 
 
 def _categories(facts: Categorical, absent: reading.Absent) -> Encoder:
-    """Look distinct values up."""
+    """Code categories: look up distinct values."""
     finder = LeafFinder(facts, absent)
     kind = code_type(facts)
 
-    def encode_array(array: wording.Array) -> Part:
-        if wording.is_nested(array.type):
+    def encode_array(array: reading.Array) -> Part:
+        if reading.is_nested(array.type):
             return _nested_part(array, kind)
-        distinct, places = wording.distinct(array)
-        found = np.array([finder.find(text) for text in wording.texts(distinct)])
+        distinct, places = reading.distinct(array)
+        found = np.array([finder.find(text) for text in reading.texts(distinct)])
         codes, status = found[:, 0].astype(kind), found[:, 1].astype(np.uint8)
         return Part(codes[places], status[places] if status.any() else None)
 
@@ -184,17 +184,17 @@ def _categories(facts: Categorical, absent: reading.Absent) -> Encoder:
 
 
 def _cells(facts: Numeric, absent: reading.Absent) -> Encoder:
-    """Find the cell of each number or day: of numbers or days directly, of all else by distinct values."""
+    """Code numbers or days: columns of such types directly, all others by distinct values."""
     read, is_direct = (reading.days, reading.is_day) if facts.is_date else (reading.numbers, reading.is_number)
     kind = code_type(facts)
     finder = CellFinder(facts)
 
-    def encode_array(array: wording.Array) -> Part:
-        if wording.is_nested(array.type):
+    def encode_array(array: reading.Array) -> Part:
+        if reading.is_nested(array.type):
             return _nested_part(array, kind)
         places = None
         if not is_direct(array.type):
-            array, places = wording.distinct(array)
+            array, places = reading.distinct(array)
         readings = read(array, absent)
         cells, outside = finder.find(readings.values)
         status = readings.status
@@ -204,22 +204,22 @@ def _cells(facts: Numeric, absent: reading.Absent) -> Encoder:
             if facts.missing is not None:
                 cells[status == reading.MISSING] = facts.cells
                 status = np.where(status == reading.MISSING, reading.FINE, status).astype(np.uint8)
-        cells = cells.astype(kind)
+        codes = cells.astype(kind)
         if places is not None:
-            cells, outside, status = cells[places], outside[places], status[places]
-        return Part(cells, status if status.any() else None, int(np.count_nonzero(outside)))
+            codes, outside, status = codes[places], outside[places], status[places]
+        return Part(codes, status if status.any() else None, int(np.count_nonzero(outside)))
 
     return encode_array
 
 
 class LeafFinder:
-    """Which leaf of a taxonomy a text means: by name, then by the number that the name writes.
+    """Finds the leaf of a taxonomy that a text means: by name, then by the number that the name writes.
 
-    A name the taxonomy holds is itself even if it is also a text for "missing".
+    A name of the taxonomy means itself even if it is also a text for "missing".
     """
 
     def __init__(self, facts: Categorical, absent: reading.Absent) -> None:
-        """Take the names from the schema."""
+        """Read the names of the leaves."""
         self.names = {name: code for code, name in enumerate(facts.tree.leaves)}
         self.absent = absent
         self._values = _by_value(self.names)
@@ -227,12 +227,12 @@ class LeafFinder:
         self._unseen = None if facts.unseen is None else self.names[facts.unseen]
 
     def find(self, text: str | None) -> tuple[int, int]:
-        """Give the leaf and that it is fine, or 0 and why there is none."""
-        if text == wording.NESTED_TEXT:
+        """The leaf and FINE, or 0 and the reason why there is none."""
+        if text == reading.NESTED_TEXT:
             return 0, reading.NESTED
         code = None if text is None else self.names.get(text)
         if code is None and text is not None and text not in self.absent:
-            code = self._values.get(wording.canonical(text))
+            code = self._values.get(reading.canonical(text))
         if code is not None:
             return code, reading.FINE
         gone = text is None or text in self.absent
@@ -241,19 +241,19 @@ class LeafFinder:
 
 
 def _by_value(names: dict[str, int]) -> dict[str, int]:
-    """Find a leaf by its number, however it is written; of leaves that write the same, by the plainest."""
+    """Leaves by the number that they write, in one form; of leaves that write the same number, the one in that form."""
     values: dict[str, int] = {}
     for name, code in names.items():
-        value = wording.canonical(name)
+        value = reading.canonical(name)
         values.setdefault(value, names.get(value, code))
     return values
 
 
 class CellFinder:
-    """Where numbers lie among the public cells of a numeric attribute: one rule for each number by itself."""
+    """Finds the cell of a numeric attribute that holds a number, each number by itself."""
 
     def __init__(self, facts: Numeric) -> None:
-        """Take the grid from the schema."""
+        """Read the grid."""
         self.whole = facts.is_whole
         self.edges = facts.edges
         self.cells = facts.cells
@@ -262,15 +262,15 @@ class CellFinder:
         short = self.whole and self.edges[-1] - self.edges[0] <= LONGEST_TABLE
         self.table = np.repeat(np.arange(self.cells), np.diff(self.edges)) if short else None
 
-    def find(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Give each number its cell, or the nearest one, and tell which lay outside the bounds.
+    def find(self, numbers: NDArray[Any]) -> tuple[Integers, Booleans]:
+        """The cell of each number, or the nearest one, and whether it lay outside the bounds.
 
         Bounds are below 2^53 in size: there every whole number is exact as a float, too, and a larger one stays outside
         however it is rounded. So integers and floats that are equal share a cell.
         """
         return self._among_whole_numbers(numbers) if self.whole else self._among_decimals(numbers.astype(np.float64))
 
-    def _among_whole_numbers(self, numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _among_whole_numbers(self, numbers: NDArray[Any]) -> tuple[Integers, Booleans]:
         """Compare the whole number below with the edges."""
         first, last = int(self.edges[0]), int(self.edges[-1]) - 1
         floors = numbers if numbers.dtype.kind == "i" else np.floor(numbers)
@@ -280,8 +280,8 @@ class CellFinder:
             return self.table[inside - first], near != floors
         return np.searchsorted(self.edges, inside, side="right") - 1, near != floors
 
-    def _among_decimals(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Allow for the rounding of decimal fractions at the edges of cells."""
+    def _among_decimals(self, numbers: Floats) -> tuple[Integers, Booleans]:
+        """Divide by the width, allowing for the rounding of decimal fractions at the edges of cells."""
         near = np.clip(numbers, self.lower, self.upper)
         cells = np.floor((near - self.lower) / self.width + TOLERANCE)
         return np.clip(cells, 0, self.cells - 1).astype(np.int64), near != numbers

@@ -1,13 +1,11 @@
-"""Frames that are already in a program: pandas, Polars, Arrow, DuckDB relations, Spark.
+"""Open frames of a program: pandas, Polars, Arrow, DuckDB relations and Spark; and Spark frames to count in Spark.
 
-What is in memory is read slice by slice where it lies; what is lazy is computed in batches, of the columns that are
-needed alone. So of a frame no more than its codes is ever held twice.
+A frame in memory is read slice by slice where it is; a lazy one is computed in batches, of the needed columns alone. So
+no more of a frame than its codes is ever held twice.
 
-Spark's session: the one that runs, as it is, or one that is begun for a publication and ends with it.
-
-Spark is loaded only when it is asked for. What it says when something fails holds paths and rows, and is not repeated.
-
-A Spark frame to count where it lies: the user's own, or one on Parquet files that the cluster can read.
+To be counted by a cluster, a Spark frame is the user's own, or one on Parquet files that the cluster can read. Its
+session is the one that runs, or one that is begun for a publication and ends with it. Spark is loaded only when it is
+asked for. Its messages hold paths and rows, and are not repeated.
 """
 
 from __future__ import annotations
@@ -26,17 +24,18 @@ import pyarrow as pa
 
 from sfumato.errors import TableError, guarded, unreadable
 from sfumato.tables import streams
-from sfumato.tables import streams as duck
 from sfumato.tables.databases import is_database
 from sfumato.tables.streams import Read, Table, columns_of, parquet_files, refuse_repeated
 from sfumato.tables.values import text_of
 
 KNOWN = "a pandas, Polars, Arrow, DuckDB or Spark table"
+"""The frames that can be read, as errors list them."""
 LOOSE_TYPES = (nw.Object, nw.Unknown, nw.Int128, nw.UInt128)
+"""Types of columns whose values may be anything, or for which Arrow has no type."""
 
 
 def open_frame(source: Any, kinds: str) -> Table:
-    """Open a frame; `kinds` says which files could have been given instead."""
+    """Open a frame; `kinds` are the endings of files that could be given instead, for an error."""
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
@@ -49,7 +48,7 @@ def open_frame(source: Any, kinds: str) -> Table:
 
 
 def is_spark(source: Any) -> bool:
-    """Tell a Spark frame, classic or connected, without loading Spark."""
+    """Whether a source is a Spark frame, classic or connected; Spark is not loaded."""
     return type(source).__module__.startswith("pyspark.sql") and hasattr(source, "toLocalIterator")
 
 
@@ -72,12 +71,12 @@ def _uncomputable(_: BaseException) -> TableError:
 
 
 def _reading(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Read:
-    """Choose how a frame is read, a few columns at a time."""
+    """The function that streams some columns of a frame."""
     if not isinstance(frame, nw.LazyFrame):
         return lambda names: _slices(frame, names)
     native, kind = nw.to_native(frame), frame.implementation
     if kind.is_duckdb():
-        return lambda names: _computed(lambda: duck.reader_of(_chosen(native, names)), names)
+        return lambda names: _computed(lambda: streams.reader_of(_chosen(native, names)), names)
     if is_spark(native):
         return lambda names: _computed(lambda: _spark_batches(native.select(*map(_backticked, names))), names)
     if hasattr(native, "collect_batches"):
@@ -86,7 +85,7 @@ def _reading(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Read:
 
 
 def _chosen(relation: Any, names: Sequence[str]) -> Any:
-    return relation.project(", ".join(duck.quoted(name) for name in names))
+    return relation.project(", ".join(streams.quoted(name) for name in names))
 
 
 def _backticked(name: str) -> str:
@@ -94,7 +93,7 @@ def _backticked(name: str) -> str:
 
 
 def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
-    """Fetch a Spark frame partition by partition."""
+    """Stream a Spark frame, partition by partition."""
     rows = frame.toLocalIterator(prefetchPartitions=True)
     while part := list(itertools.islice(rows, streams.BATCH_ROWS)):
         columns = [[text_of(value) for value in column] for column in zip(*part, strict=True)]
@@ -102,26 +101,26 @@ def _spark_batches(frame: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _polars_batches(frame: Any) -> Iterator[Any]:
-    """Compute a Polars frame batch by batch, by its streaming engine."""
+    """Stream a lazy Polars frame by its streaming engine."""
     for batch in frame.collect_batches(chunk_size=streams.BATCH_ROWS, maintain_order=False):
         yield nw.from_native(batch, eager_only=True)
 
 
 def _computed(begin: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Stream what something lazy gives, or say that it failed."""
+    """Stream the batches that `begin` gives, guarding each step."""
     batches = guarded(begin, _uncomputable)
     while (batch := guarded(lambda: next(batches, None), _uncomputable)) is not None:
         yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
 
 
 def _parts(steps: Iterator[Any], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Compute frames one after the other and stream each."""
+    """Stream frames that are computed one after the other."""
     while (part := guarded(lambda: next(steps, None), _uncomputable)) is not None:
         yield from _slices(part, names)
 
 
 def _stream(reader: Any) -> Table:
-    """Read a stream of Arrow batches, which passes by once."""
+    """Open a stream of Arrow batches, which can be read once."""
     used = iter([reader])
 
     def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -145,7 +144,7 @@ def _slices(frame: nw.DataFrame[Any], names: Sequence[str]) -> Iterator[pa.Recor
 
 
 def _arrow(series: nw.Series[Any], name: str) -> Any:
-    """Convert one column: if its type is fixed by Arrow's, else value by value, each to the text that it would have."""
+    """One column as Arrow: by its type, or, where that does not fix Arrow's, value by value to texts."""
     return guarded(lambda: _by_value(series) if _is_loose(series) else _by_type(series), unreadable(name))
 
 
@@ -162,7 +161,7 @@ def _by_value(series: nw.Series[Any]) -> Any:
 
 
 def _is_loose(series: nw.Series[Any]) -> bool:
-    """Tell whether values may be of any type, so that Arrow would choose one by looking at all of them.
+    """Whether values may be of any type, so that Arrow would choose one by looking at all of them.
 
     The frame's own type decides: what Narwhals says of a pandas object column is a guess from its first values.
     """
@@ -173,23 +172,30 @@ def _is_loose(series: nw.Series[Any]) -> bool:
 
 
 LOCAL = "local[*]"
+"""The master where none is named: this machine."""
 LOCAL_PARTS = "8"
-"""On one machine, Spark's own two hundred parts for every grouping cost more than the counting."""
+"""The parts of a grouping on one machine, where Spark's own two hundred cost more than the counting."""
 STANDALONE = "spark://"
+"""How masters begin that are Spark's own clusters."""
 MASTERS = ("local", STANDALONE, "yarn", "k8s://")
+"""How masters begin."""
 ANSWER_SECONDS = 10
+"""How long to wait for a cluster to answer."""
 PARTS = "spark.sql.shuffle.partitions"
+"""Spark's setting of the parts of a grouping."""
 ROWS_BEYOND_MEMORY = "spark.local.dir"
+"""Spark's setting of the folder for what does not fit in memory."""
 ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-"""A session on one machine listens to nobody else."""
+"""Settings with which a session on one machine listens to no other machine."""
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
-"""Whatever Spark would log of a failure, it quotes values; and its pages are open to the whole network."""
+"""Settings with which Spark logs nothing and shows no pages: logs quote values, and pages are open to the network."""
 
 
 @contextmanager
 def spark_session(master: str | None, home: Path) -> Iterator[Any]:
-    """Give the session that runs in this process, or begin one on a cluster and end it; on this machine, what it writes
-    beside memory goes to `home`.
+    """The session that runs in this process, or one that is begun here, on a cluster or this machine, and ended after.
+
+    On this machine, a new session puts what does not fit in memory into `home`.
     """
     running = guarded(_running, _unstarted)
     if running is not None:
@@ -205,7 +211,7 @@ def spark_session(master: str | None, home: Path) -> Iterator[Any]:
 
 
 def _running() -> Any:
-    """Give the session of this process, whichever thread began it; a context alone is given one."""
+    """The session of this process, whichever thread began it; a context without a session gets one."""
     try:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
@@ -215,7 +221,7 @@ def _running() -> Any:
 
 
 def _refuse_other(running: Any, master: str | None) -> None:
-    """Refuse another cluster than that of the session that there is."""
+    """Refuse another cluster than that of the running session."""
     own = guarded(lambda: str(running.sparkContext.master), _unstarted)
     if master is not None and master != own:
         raise TableError(
@@ -240,7 +246,7 @@ def _begun(master: str, home: Path) -> Any:
 
 
 def _has_no_java() -> bool:
-    """Tell whether Spark would look for Java in vain, which it tells in many lines; one's own Spark may know better."""
+    """Whether Spark would find no Java, which it says in many lines; a Spark that the user set up may know better."""
     if any(name in os.environ for name in ("SPARK_HOME", "SPARK_CONF_DIR")):
         return False
     home = os.environ.get("JAVA_HOME")
@@ -248,7 +254,7 @@ def _has_no_java() -> bool:
 
 
 def _refuse_silent(master: str) -> None:
-    """Refuse what names no cluster, and one of which no machine answers: Spark would try for minutes."""
+    """Refuse a master that names no cluster, or a cluster of which no machine answers: Spark would try for minutes."""
     if not master.startswith(MASTERS):
         raise TableError(
             f"master ({master[:200]}) must begin with one of {', '.join(MASTERS)}",
@@ -278,16 +284,18 @@ def _unstarted(_: BaseException) -> TableError:
 
 
 PATTERN_MARKS = "*?[]{}\\"
+"""The marks of a pattern to Spark."""
 HIDDEN = (".", "_")
-"""Files whose names begin so are none to Spark."""
+"""Spark does not see files whose names begin so."""
 QUOTING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Loggers of PySpark's that repeat the values in Spark's messages."""
+"""Loggers of PySpark that repeat the values in Spark's messages."""
 
 
 @contextmanager
 def spark_frame(source: Any, master: str | None, home: Path) -> Iterator[Any]:
-    """Give a frame for as long as it is needed; a session that was begun for it ends with it, and keeps what it writes
-    in `home`. Meanwhile PySpark quotes no values.
+    """A Spark frame for as long as the block lasts, during which PySpark logs no values.
+
+    A session that is begun for it ends with the block, and keeps what it writes in `home`.
     """
     with _without_quotes():
         if is_spark(source):
@@ -300,7 +308,7 @@ def spark_frame(source: Any, master: str | None, home: Path) -> Iterator[Any]:
 
 
 def _files(source: Any) -> list[Path]:
-    """List Parquet files; refuse what Spark cannot read where it lies."""
+    """The Parquet files of a source; refuse what Spark cannot read where it lies."""
     path = Path(source) if isinstance(source, str | Path) else None
     if path is None or is_database(path) or not (path.suffix.lower() == ".parquet" or path.is_dir()):
         raise TableError("engine spark must be given a Spark frame or Parquet files", "Use another engine.")
@@ -320,8 +328,9 @@ def _files(source: Any) -> list[Path]:
 
 
 def _fit(frame: Any) -> Any:
-    """Refuse a frame that cannot be computed again to the same rows, should a worker be lost, or whose columns Spark
-    confuses: it does not see case.
+    """Refuse a frame that may give other rows when it is computed again, as it is when a worker is lost.
+
+    Columns that differ in case only are refused, too: Spark would confuse them.
     """
     guarded(lambda: frame.sparkSession.range(1).count(), _gone)
     if not hasattr(frame, "_jdf"):

@@ -1,6 +1,6 @@
-"""Tables of every common kind, opened: files, folders and patterns, databases, queries, frames.
+"""Open a table of any common kind: files, folders and patterns, databases, queries, frames.
 
-It stands apart because it alone knows which module opens what; here are the files of text.
+Files of text (CSV, TSV, JSON) are opened here; other modules open the rest.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from sfumato.errors import TableError
-from sfumato.tables import streams as duck
+from sfumato.tables import streams
 from sfumato.tables.databases import Query, is_database, open_database, open_query
 from sfumato.tables.frames import open_frame
 from sfumato.tables.streams import Table, is_pattern, open_parquet, refuse_repeated
 from sfumato.tables.values import NESTED_TEXT
 
 LONGEST_HEADER = 2**20
+"""The first line of a file has fewer characters."""
 DELIMITERS = ",;\t|"
 KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), or .parquet"
+"""The endings of files that can be read, as errors list them."""
 
 
 def open_table(source: Any) -> Table:
@@ -65,20 +67,20 @@ def _open_file(path: Path) -> Table:
 
 
 def _open_delimited(path: Path, kind: str, packed: bool) -> Table:
-    names, delimiter = duck.attempt(path, lambda: _header(path, packed, "\t" if kind == ".tsv" else DELIMITERS))
+    names, delimiter = streams.attempt(path, lambda: _header(path, packed, "\t" if kind == ".tsv" else DELIMITERS))
     refuse_repeated(names)
     inner = {name: f"c{place}" for place, name in enumerate(names)}
     types = ", ".join(f"{alias}: 'VARCHAR'" for alias in inner.values())
     compression = "gzip" if packed else "none"
     source = (
-        f"read_csv({duck.file_literal(path)}, auto_detect=false, header=true, delim='{delimiter}', quote='\"', "
+        f"read_csv({streams.file_literal(path)}, auto_detect=false, header=true, delim='{delimiter}', quote='\"', "
         f"escape='\"', compression='{compression}', hive_partitioning=false, columns={{{types}}})"
     )
-    return duck.table(path, source, inner)
+    return streams.table(path, source, inner)
 
 
 def _header(path: Path, packed: bool, delimiters: str) -> tuple[list[str], str]:
-    """Read the names of the columns and the delimiter from the first line."""
+    """The names of the columns and the delimiter, from the first line."""
     with cast(BinaryIO, gzip.open(path) if packed else path.open("rb")) as handle:
         text = io.TextIOWrapper(handle, encoding="utf-8-sig", errors="surrogateescape", newline="")
         first = text.readline(LONGEST_HEADER)
@@ -88,38 +90,38 @@ def _header(path: Path, packed: bool, delimiters: str) -> tuple[list[str], str]:
         lines = iter(lambda: text.readline(LONGEST_HEADER), "")
         names = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
     if re.search("[\0\udc80-\udcff]", first):
-        raise duck.not_text(path)
+        raise streams.not_text(path)
     if not names or len(first) >= LONGEST_HEADER:
         raise TableError(f"the first line of {path} must name the columns", "Add a header line.")
     return [name.strip() or f"column_{place}" for place, name in enumerate(names, start=1)], delimiter
 
 
 def _open_json(path: Path, kind: str, packed: bool) -> Table:
-    """Read every value as the text of that very value: a type guessed from all rows would let one change the others."""
+    """Read every value as its own text: a type guessed from all rows would let one row change how others are read."""
     options = (
-        f"{duck.file_literal(path)}, format='{'auto' if kind == '.json' else 'newline_delimited'}', "
+        f"{streams.file_literal(path)}, format='{'auto' if kind == '.json' else 'newline_delimited'}', "
         f"compression='{'gzip' if packed else 'none'}', hive_partitioning=false"
     )
-    names = duck.attempt(path, lambda: _json_names(options))
+    names = streams.attempt(path, lambda: _json_names(options))
     if not names:
         raise TableError(f"file {path} must hold records with named fields, and has none", "Give it one record.")
-    duck.refuse_case_clash(path, names)
-    listed = ", ".join(f"{duck.quoted(name)}: 'JSON'" for name in names)
+    streams.refuse_case_clash(path, names)
+    listed = ", ".join(f"{streams.quoted(name)}: 'JSON'" for name in names)
     source = f"read_json({options}, records=true, columns={{{listed}}})"
-    return duck.table(path, source, {name: _json_text(duck.quoted(name)) for name in names})
+    return streams.table(path, source, {name: _json_text(streams.quoted(name)) for name in names})
 
 
 def _json_names(options: str) -> list[str]:
-    """List the names of all fields in the order in which they first occur."""
+    """The names of all fields, in the order in which they first occur."""
     numbered = f"SELECT json_keys(json) AS names, row_number() OVER () AS row FROM read_json_objects({options})"
-    with duck.connect() as connection:
+    with streams.connect() as connection:
         found = connection.sql(f"SELECT names FROM ({numbered}) GROUP BY names ORDER BY min(row)").fetchall()
     return list(dict.fromkeys(name for (names,) in found for name in names))
 
 
 def _json_text(column: str) -> str:
-    """Take texts out of their quotes; leave numbers and booleans as they are written; mark what is nested."""
-    kind, nested = f"json_type({column})", duck.literal(NESTED_TEXT)
+    """SQL for a value's text: strings without quotes, numbers and booleans as written, a mark for what is nested."""
+    kind, nested = f"json_type({column})", streams.literal(NESTED_TEXT)
     return (
         f"CASE WHEN {kind} = 'VARCHAR' THEN {column}->>'$' WHEN {kind} IN ('OBJECT', 'ARRAY') THEN {nested} "
         f"ELSE {column}::VARCHAR END"

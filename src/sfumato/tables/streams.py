@@ -1,15 +1,10 @@
-"""What a table is to the rest: named columns that stream, a few at a time, in batches of Arrow records.
+"""A `Table`: named columns that stream, a few at a time, in batches of Arrow records; from Parquet, and by DuckDB.
 
-It stands apart because every kind of source makes one, and none needs to know the others.
+Parquet is one file, a folder of them, or all that a pattern names, as one table. The files must have the same columns
+of the same types: otherwise what one file holds would decide how the values of another are read.
 
-Parquet: one file, a folder of them, or all that a pattern names, as one table.
-
-Parts must have the same columns of the same types: if they had not, what one file holds would decide how the values of
-another are read.
-
-DuckDB as a reader: how names and paths are written for it, and what is repeated of what it says.
-
-What it says about a bad row holds the row, so nothing of it is passed on but the number of the line.
+DuckDB reads files and databases. Its messages about a bad row hold the row, so nothing of them is passed on but the
+number of the line.
 """
 
 from __future__ import annotations
@@ -30,8 +25,10 @@ import pyarrow.parquet as pq
 from sfumato.errors import Found, TableError, guarded, too_large
 
 BATCH_ROWS = 64 * 2048
+"""How many rows a batch has at most."""
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+"""Streams the named columns."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +38,19 @@ class Table:
     columns: list[str]
     _read: Read = field(repr=False)
     sql: str | None = field(default=None, repr=False)
-    """what DuckDB may select from instead, to the same effect, if it can"""
+    """what DuckDB may select from instead, to the same effect, if there is such a thing"""
     failure: Callable[[BaseException], TableError] | None = field(default=None, repr=False)
-    """what is said if DuckDB fails to"""
+    """makes the error if DuckDB fails at that"""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Stream the given columns, and only them, in their given order."""
+        """Stream these columns, in this order, and no others."""
         absent = [name for name in columns if name not in self.columns]
         if absent or not columns:
             raise TableError(f"columns ({some(absent)}) must be columns of the table", f"It has {some(self.columns)}.")
         return self._read(columns)
 
     def while_at_most(self, rows: int) -> Table:
-        """Give the same table, whose reading ends with `LongerTable` where it has more rows."""
+        """The same table, but reading more rows than these raises `LongerTable`."""
 
         def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
             left = rows
@@ -67,11 +64,11 @@ class Table:
 
 
 class LongerTable(Exception):  # noqa: N818 (no error: a table may be long)
-    """A table has more rows than were wanted."""
+    """The table has more rows than were wanted."""
 
 
 def refuse_repeated(columns: Sequence[Any]) -> None:
-    """Refuse names that stand twice, by place: in a file without a header they would be values."""
+    """Refuse repeated names. They are told by their places: in a file without a header, names would be values."""
     times = Counter(columns)
     repeated = [str(place) for place, name in enumerate(columns, 1) if times[name] > 1]
     if repeated:
@@ -79,25 +76,26 @@ def refuse_repeated(columns: Sequence[Any]) -> None:
 
 
 def some(names: Sequence[str]) -> str:
-    """List names, not too many."""
+    """The first names of a list, as text."""
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
 MAGIC = "*?["
+"""The marks of a pattern."""
 
 
 def is_pattern(text: str) -> bool:
-    """Tell whether a text names files by a pattern; a file of that very name goes before."""
+    """Whether a text is a pattern of files, unless a file of that very name exists."""
     return any(mark in text for mark in MAGIC) and not Path(text).exists()
 
 
 def is_parquet(source: str | Path) -> bool:
-    """Tell Parquet files, a folder or a pattern of them, from other files."""
+    """Whether a source is a Parquet file, or a folder or a pattern of them."""
     return Path(source).is_dir() or is_pattern(str(source)) or Path(source).suffix.lower() == ".parquet"
 
 
 def fixed_folder(pattern: str) -> Path:
-    """Give the folder in which a pattern begins to vary: to whom its ledger belongs.
+    """The folder in which a pattern begins to vary, to which its ledger belongs.
 
     >>> str(fixed_folder("data/parts/year=*/*.parquet"))
     'data/parts'
@@ -111,7 +109,7 @@ def fixed_folder(pattern: str) -> Path:
 
 
 def parquet_files(source: str | Path) -> list[Path]:
-    """List the files of a pattern or a folder, or the one file; refuse what is not there or not to be read."""
+    """The files of a pattern or a folder, or the one file; refuse what does not exist or is not Parquet."""
     path = Path(os.path.expanduser(source))
     if is_pattern(str(path)):
         files = sorted(Path(one) for one in glob.glob(str(path), recursive=True) if Path(one).is_file())
@@ -135,9 +133,9 @@ def parquet_files(source: str | Path) -> list[Path]:
 
 
 def _once(files: Sequence[Path]) -> list[Path]:
-    """Name each file once, however many links lead to it: a record that is read twice counts twice.
+    """Each file once, however many links lead to it: a record that is read twice would count twice.
 
-    A file system that gives files no numbers has no hard links; there the path tells.
+    A file system that gives files no numbers has no hard links; there the path decides.
     """
     once: dict[object, Path] = {}
     for file in files:
@@ -151,7 +149,7 @@ def _is_hidden(file: Path, folder: Path) -> bool:
 
 
 def open_parquet(source: str | Path) -> Table:
-    """Open the table that all these files make."""
+    """Open all files of a source as one table."""
     files = parquet_files(source)
     names = columns_of(files)
     refuse_repeated(names)
@@ -160,12 +158,12 @@ def open_parquet(source: str | Path) -> Table:
 
 
 def scan(files: Sequence[Path]) -> str:
-    """Write for DuckDB that these very files are read."""
+    """SQL that reads exactly these files."""
     return f"read_parquet([{', '.join(map(file_literal, files))}], hive_partitioning=false)"
 
 
 def columns_of(files: Sequence[Path]) -> list[str]:
-    """Read what every file says about its columns, which must be the same."""
+    """The names of the columns; refuse files whose columns or types differ."""
     first = _kinds(files[0])
     for file in files[1:]:
         if (kinds := _kinds(file)) != first:
@@ -179,7 +177,7 @@ def columns_of(files: Sequence[Path]) -> list[str]:
 
 
 def _kinds(file: Path) -> list[tuple[str, str]]:
-    """Give names and types; whether a file lists its texts in a dictionary says nothing about them."""
+    """Names and types of a file's columns; a dictionary of texts has the type of texts."""
     schema = attempt(file, lambda: pq.read_schema(file))
     return [(str(one.name), _plain(one.type)) for one in schema]
 
@@ -191,24 +189,25 @@ def _plain(kind: pa.DataType) -> str:
 
 
 Connection: TypeAlias = Any
-"""A connection of DuckDB's, which tells no types."""
+"""A connection of DuckDB, which has no type hints."""
 Connect = Callable[[], Connection]
 
 ROW_BY_ROW = "statistics_propagation,filter_pushdown"
-"""What DuckDB must not do, so that how a row is read depends on that row alone.
+"""Optimizations that DuckDB must not make, so that how a row is read depends on that row alone.
 
 Writers of Parquet leave NaN out of the least and the largest value that they note for a part of a file. DuckDB would
 find that no value there is NaN, or that none is beyond a bound, and one record more would move all that are NaN.
 """
 CORRECT = "Correct the line; if fields hold line breaks, a file of more than 30 MB must be Parquet."
-"""DuckDB reads a long file in pieces, and does not always find where a line begins."""
+"""The remedy for a bad line: DuckDB reads a long file in pieces, and does not always find where a line begins."""
 LINE = re.compile(r"^[^\n]*CSV Error on Line: (\d+)")
+"""Where DuckDB says which line is bad."""
 
 
 def connect(database: Path | None = None) -> Connection:
-    """Open DuckDB without a database, or for reading one, and without a way to the network.
+    """Open DuckDB without a database, or with one to read only; it can load nothing from the network.
 
-    Standard output is ours, so it must not draw its bar there when a file is large.
+    It must not draw its progress bar, because standard output is ours.
     """
     path = ":memory:" if database is None else str(database)
     connection = duckdb.connect(path, read_only=database is not None, config={"autoinstall_known_extensions": "false"})
@@ -218,22 +217,22 @@ def connect(database: Path | None = None) -> Connection:
 
 
 def literal(text: str) -> str:
-    """Write a text for SQL."""
+    """A text as SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def quoted(text: str) -> str:
-    """Write a name for SQL."""
+    """A name as SQL."""
     return '"' + text.replace('"', '""') + '"'
 
 
 def file_literal(path: Path) -> str:
-    """Write a path so that DuckDB reads this very file: quotes doubled, no glob."""
+    """A path as SQL for exactly this file: quotes are doubled, and nothing is a pattern."""
     return literal(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
 
 
 def table(what: object, source: str, inner: Mapping[str, str]) -> Table:
-    """Give the table of expressions, by name, of what a connection of any kind can select from."""
+    """The table of expressions, by name, over a source that any connection can select from."""
     named = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in inner.items())
     return Table(
         list(inner),
@@ -246,7 +245,7 @@ def table(what: object, source: str, inner: Mapping[str, str]) -> Table:
 def stream(
     what: object, source: str, columns: Sequence[str], inner: Sequence[str], opened: Connect = connect
 ) -> Iterator[pa.RecordBatch]:
-    """Read expressions of a source of SQL, named as columns."""
+    """Stream expressions over a source, named as columns."""
     query = f"SELECT {', '.join(inner)} FROM {source}"
     with attempt(what, opened) as connection:
         reader = attempt(what, lambda: iter(reader_of(connection.sql(query))))
@@ -255,19 +254,19 @@ def stream(
 
 
 def reader_of(relation: Any) -> pa.RecordBatchReader:
-    """Stream a relation; the method has another name before DuckDB 2."""
+    """The stream of a relation; the method has another name before DuckDB 2."""
     arrow_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     reader: pa.RecordBatchReader = arrow_reader(BATCH_ROWS)
     return reader
 
 
 def attempt(what: object, action: Callable[[], Found]) -> Found:
-    """Do something with a file, or say in our words what went wrong."""
+    """Do something with a file; if it fails, raise an error of ours that tells nothing of the rows."""
     return guarded(action, failure_of(what))
 
 
 def failure_of(what: object) -> Callable[[BaseException], TableError]:
-    """Give what is said of a file that could not be read."""
+    """What makes the error for a file that could not be read."""
 
     def failure(error: BaseException) -> TableError:
         if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
@@ -278,12 +277,12 @@ def failure_of(what: object) -> Callable[[BaseException], TableError]:
 
 
 def not_text(what: object, where: str = "") -> TableError:
-    """Say that a file is no text."""
+    """The error for a file that is no text."""
     return TableError(f"file {what} must be UTF-8 text{where}", "Save it again as UTF-8.")
 
 
 def refuse_case_clash(what: object, names: Sequence[str]) -> None:
-    """Refuse names that DuckDB, which does not see case, would confuse."""
+    """Refuse names that differ in case only, which DuckDB would confuse."""
     if len({name.lower() for name in names}) < len(set(names)):
         raise TableError(f"column names of {what} must differ in more than case", "Rename some of them.")
 

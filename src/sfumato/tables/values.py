@@ -1,13 +1,8 @@
-"""How a value is written: one text for each value, whatever type or column it came in.
+"""Read values as texts, as numbers or as days, whatever their type; the same for encoding and for drafting.
 
-Equal numbers are written alike and so are equal days, so that a taxonomy's name finds its value on every path; and
-what is written for one value never depends on the values beside it.
-
-What a cell says: a number, a day, nothing, or nothing that can be used.
-
-Both encoding and drafting must read values in the same way, so the reading is here. It works on the distinct values of
-a batch wherever they repeat, but what a value says never depends on the values beside it: however a table was typed,
-equal numbers and equal days read alike.
+Equal numbers are written alike and so are equal days, so that a taxonomy's name finds its value whatever type a column
+has. Values are read batch by batch, and distinct ones only once where they repeat, but how a value is read never
+depends on the values beside it.
 """
 
 from __future__ import annotations
@@ -25,31 +20,67 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.arrays import Floats, Integers
 from sfumato.schema.attributes import EPOCH
 
 NESTED_TEXT = "\ufdd0not a single value"
-"""Stands in a column of texts for a list or a record; it begins with a code point that no text should hold."""
+"""Stands in a column of texts for a list or a record; it begins with a code point that no text should have."""
 UNREADABLE_TEXT = "\ufdd0not readable"
 """Stands in a column of texts for a value that cannot be written as one."""
+FINE, MISSING, NO_NUMBER, NO_DATE, NOT_FINITE, NOT_NAMED, NESTED = range(7)
+REASONS = {
+    MISSING: "missing value",
+    NO_NUMBER: "not a number",
+    NO_DATE: "not a date",
+    NOT_FINITE: "not finite",
+    NOT_NAMED: "value not in the taxonomy",
+    NESTED: "not a single value",
+}
+"""Why a value has no leaf, in words, by every status but FINE."""
 LARGEST_WHOLE = 2**63 - 1
+LARGEST_REAL = float(np.finfo(np.float64).max)
 LONGEST_NUMBER = 300
+"""A number of at most this many digits before the point, and after it, is read at once and written in full."""
 REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE | re.ASCII)
+SIMPLE = rf"^-?[0-9]{{1,{LONGEST_NUMBER}}}(\.[0-9]{{1,{LONGEST_NUMBER}}})?$"
+"""Numbers that Arrow and Python read alike: both round correctly, and none is too large."""
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = "([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([0-5][0-9]([.,][0-9]+)?)?)?"
+MOMENT = f"{DAY}([T ]{_CLOCK}(Z|[+-]{_CLOCK})?)?"
+"""ISO dates, with or without a time and a zone after them, in words that all engines and versions of Python know."""
+_MOMENT = re.compile(MOMENT)
+SECONDS_A_DAY = 86_400
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""How many of each of Arrow's units of time make a second."""
 
 Array: TypeAlias = "pa.Array[Any]"
+Status = NDArray[np.uint8]
+"""For each value, FINE or the reason why it cannot be used."""
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Tell whether cells of this type hold more than one value."""
+    """Whether values of this type are lists or records."""
     return bool(pa.types.is_nested(kind)) and not pa.types.is_dictionary(kind)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether cells of this type are texts that Arrow can take apart."""
+    """Whether values of this type are texts that Arrow's functions take."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of this type are integers or floats."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def is_day(kind: pa.DataType) -> bool:
+    """Whether values of this type are days or points in time."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
 def distinct(array: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Split a column into its distinct values, null last, and the place of each row's value among them."""
+    """The distinct values of a column, null last, and the place of each row's value among them."""
     encoded: Any = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(_hashable(array))
     values, places = encoded.dictionary, encoded.indices
     if len(values) > len(places):
@@ -62,7 +93,7 @@ def distinct(array: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _hashable(array: Array) -> Array:
-    """Leave the types that Arrow cannot yet take apart."""
+    """Replace types that Arrow cannot yet encode as a dictionary."""
     plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(array.type))
     if pa.types.is_float16(array.type):
         return doubles(array)
@@ -70,7 +101,7 @@ def _hashable(array: Array) -> Array:
 
 
 def texts(values: Array) -> list[str | None]:
-    """Write each value as a taxonomy would name it; None where there is none."""
+    """The text of each value, as a taxonomy would name it; None where there is no value."""
     if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
         values = pc.floor_temporal(values, unit="microsecond").cast(pa.timestamp("us", values.type.tz), safe=False)
     if pa.types.is_duration(values.type) and values.type.unit == "ns":
@@ -81,7 +112,7 @@ def texts(values: Array) -> list[str | None]:
 
 
 def _python(values: Array) -> list[Any]:
-    """Take the values out; one that Python cannot hold, such as a day after the year 9999, is unreadable."""
+    """The values as Python's; one that Python cannot hold, such as a day after the year 9999, is unreadable."""
     try:
         return list(values.to_pylist())
     except Exception:  # whatever Arrow and the standard library raise, for one value or another
@@ -98,7 +129,7 @@ def _one_python(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Write one value, of whatever type, as a taxonomy would name it; None for all that mean "no value".
+    """The text of one value of any type, as a taxonomy would name it; None for null, NaN and the like.
 
     >>> [text_of(value) for value in (1, 1.0, Decimal("1.50"), True, " x ", float("nan"), [1] == 1)]
     ['1', '1', '1.5', 'true', 'x', None, 'false']
@@ -115,7 +146,7 @@ def text_of(value: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Take a value out of its NumPy dress."""
+    """Turn one of NumPy's values into Python's."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         return None if np.isnat(value) else value.astype(f"{type(value).__name__[:-2]}64[us]").item()
     if isinstance(value, np.floating):
@@ -153,7 +184,7 @@ def _written(value: Any) -> str | None:
 
 
 def is_real(text: str) -> bool:
-    """Tell whether a text writes a number, and one whose digits can be told.
+    """Whether a text writes a number whose digits can be found.
 
     >>> [is_real(text) for text in ("1", "-.5e3", "x", "1e99999999999999999999")]
     [True, True, False, False]
@@ -165,7 +196,7 @@ def is_real(text: str) -> bool:
 
 
 def canonical(text: str) -> str:
-    """Write a number in the one way in which equal numbers are written alike; leave any other text.
+    """The text of a number, the same for equal numbers; any other text is left as it is.
 
     >>> [canonical(text) for text in ("1.0", "+01", "1e3", "-0.0", ".50", "1e-7", "9007199254740993", "x")]
     ['1', '1', '1000', '0', '0.5', '0.0000001', '9007199254740993', 'x']
@@ -181,7 +212,7 @@ def canonical(text: str) -> str:
 
 
 def _digits(number: Decimal) -> str:
-    """Write a number with all its digits and no others, and with an exponent only where it is very large or small."""
+    """All digits of a number and no others, with an exponent only where it is very large or small."""
     if not number.is_finite():
         return "inf" if number > 0 else "-inf"
     sign, digits, exponent = number.as_tuple()
@@ -201,7 +232,7 @@ def _digits(number: Decimal) -> str:
 
 
 def doubles(values: Array) -> Array:
-    """Read shorter floats as the shortest decimal that they stand for: 0.1, not 0.100000001."""
+    """Shorter floats as doubles, each the shortest decimal that it stands for: 0.1, not 0.100000001."""
     if pa.types.is_float32(values.type):
         return values.cast(pa.string()).cast(pa.float64())
     if pa.types.is_float16(values.type):
@@ -211,34 +242,9 @@ def doubles(values: Array) -> Array:
     return values
 
 
-FINE, MISSING, NO_NUMBER, NO_DATE, NOT_FINITE, NOT_NAMED, NESTED = range(7)
-REASONS = {
-    MISSING: "missing value",
-    NO_NUMBER: "not a number",
-    NO_DATE: "not a date",
-    NOT_FINITE: "not finite",
-    NOT_NAMED: "value not in the taxonomy",
-    NESTED: "not a single value",
-}
-LARGEST_REAL = float(np.finfo(np.float64).max)
-INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE | re.ASCII)
-DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_CLOCK = "([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([0-5][0-9]([.,][0-9]+)?)?)?"
-MOMENT = f"{DAY}([T ]{_CLOCK}(Z|[+-]{_CLOCK})?)?"
-"""ISO dates, with or without a time and a zone after them, in words that all engines and versions of Python know."""
-SIMPLE = rf"^-?[0-9]{{1,{LONGEST_NUMBER}}}(\.[0-9]{{1,{LONGEST_NUMBER}}})?$"
-"""Numbers that Arrow and Python read alike: both round correctly, and none is too large."""
-SECONDS_A_DAY = 86_400
-UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-_MOMENT = re.compile(MOMENT)
-
-Status = NDArray[np.uint8]
-
-
 @dataclass(frozen=True)
 class Readings:
-    """Numbers, or days since 1970, with a status each; where that is not FINE the number means nothing."""
+    """Numbers, or days since 1970, each with a status; where that is not FINE, the number means nothing."""
 
     values: NDArray[Any]
     status: Status
@@ -246,28 +252,28 @@ class Readings:
 
 @dataclass(frozen=True)
 class Absent:
-    """The texts that mean "no value", and so do the numbers and days that they write."""
+    """The texts that mean "no value", and the numbers and days that they write, which mean the same."""
 
     texts: frozenset[str]
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Absent:
-        """Take them without the blanks around them."""
+        """From texts, without the blanks around them."""
         return cls(frozenset(text.strip() for text in texts))
 
     @cached_property
-    def numbers(self) -> NDArray[np.float64]:
-        """Those that are numbers."""
+    def numbers(self) -> Floats:
+        """The numbers that mean "no value"."""
         read = (_one_number(text) for text in self.texts)
         return np.array(sorted({number for number, status in read if status in (FINE, NOT_FINITE)}), np.float64)
 
     @cached_property
-    def days(self) -> NDArray[np.int64]:
-        """Those that are days."""
+    def days(self) -> Integers:
+        """The days that mean "no value"."""
         return np.array(sorted({day for day, status in map(_one_day, self.texts) if status == FINE}), np.int64)
 
     def __contains__(self, text: str) -> bool:
-        """Tell whether a text, or the number it writes, means "no value"."""
+        """Whether a text, or the number it writes, means "no value"."""
         return text in self.texts or bool(self.numbers.size and canonical(text) in self._canonical)
 
     @cached_property
@@ -275,18 +281,8 @@ class Absent:
         return frozenset(canonical(text) for text in self.texts if REAL.fullmatch(text))
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Tell whether cells of this type are numbers that the machine reckons with."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def is_day(kind: pa.DataType) -> bool:
-    """Tell whether cells of this type are days or points in time."""
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
 def numbers(values: Array, absent: Absent) -> Readings:
-    """Read every value as a number, to the nearest that has 64 bits; some mean that there is none."""
+    """Read every value as a number, to the nearest one of 64 bits."""
     if not is_number(values.type):
         plain = is_text(values.type)
         return _numbers_of_texts(values if plain else pa.array(texts(values), pa.large_string()), absent)
@@ -301,7 +297,7 @@ def numbers(values: Array, absent: Absent) -> Readings:
 
 
 def _numbers_of_texts(values: Array, absent: Absent) -> Readings:
-    """Read texts as numbers: at once what Arrow reads as Python does, each of the others by itself."""
+    """Read texts as numbers: all those at once that Arrow and Python read alike, each of the others by itself."""
     trimmed = pc.ascii_trim(values, " ")
     simple = pc.match_substring_regex(trimmed, SIMPLE).fill_null(False)
     at_once = simple.to_numpy(zero_copy_only=False)
@@ -314,7 +310,7 @@ def _numbers_of_texts(values: Array, absent: Absent) -> Readings:
 
 
 def _one_number(text: str) -> tuple[float, int]:
-    """Read one number; one too large for the machine becomes the largest of its sign."""
+    """Read one number; one too large for a float becomes the largest of its sign."""
     if REAL.fullmatch(text):
         return min(max(float(text), -LARGEST_REAL), LARGEST_REAL), FINE
     if INFINITE.fullmatch(text):
@@ -325,7 +321,7 @@ def _one_number(text: str) -> tuple[float, int]:
 
 
 def _sort_out(read: NDArray[Any], status: Status, absent: Absent) -> Readings:
-    """Mark what is not a finite number, or means that there is none."""
+    """Mark what is not a finite number, or means "no value"."""
     if read.dtype.kind == "f" and not np.isfinite(read).all():
         status[np.isinf(read)] = NOT_FINITE
         status[np.isnan(read)] = MISSING
@@ -337,7 +333,7 @@ def _sort_out(read: NDArray[Any], status: Status, absent: Absent) -> Readings:
 
 
 def days(values: Array, absent: Absent) -> Readings:
-    """Read every value as a day where it was written, counted from 1970; some mean that there is none."""
+    """Read every value as a day, of the time zone in which it was written, counted from 1970."""
     if is_day(values.type):
         status = _null_status(values)
         read = _days_of_moments(values)
@@ -349,7 +345,7 @@ def days(values: Array, absent: Absent) -> Readings:
     return Readings(read, status)
 
 
-def _days_of_moments(values: Array) -> NDArray[np.int64]:
+def _days_of_moments(values: Array) -> Integers:
     kind = values.type
     if pa.types.is_date32(kind):
         return np.asarray(values.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)

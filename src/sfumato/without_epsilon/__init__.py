@@ -1,4 +1,4 @@
-"""The methods without epsilon, by name: they see exact counts, promise something else, and say so.
+"""The methods without epsilon, by name: they see exact counts, and promise something else than an epsilon.
 
 To add one, write its file and import its class here.
 """

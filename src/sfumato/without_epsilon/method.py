@@ -21,19 +21,19 @@ from sfumato.release.promises import KAnonymity, Promise
 from sfumato.schema.schema import Schema
 
 COUNTED = "counts of groups"
+"""The label of the measurement in a draft."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodWithoutEpsilon(Parameters, ABC):
     """A way to publish exact counts under a promise about their groups. Validated at birth."""
 
-    takes_epsilon: ClassVar[bool] = False
     reason: ClassVar[str]
     """why it looks at exact counts, for the ledger"""
     model: ClassVar[str]
     """the name of the model that reads its drafts"""
     engines: ClassVar[tuple[str, ...]] = ("memory",)
-    """what can count for it: listing the combinations that occur is work on single records, which memory alone does"""
+    """what can count for it: listing the combinations that occur works on single records, which memory alone does"""
 
     @property
     def drawn(self) -> Fraction:
@@ -42,19 +42,19 @@ class MethodWithoutEpsilon(Parameters, ABC):
 
     @abstractmethod
     def narrowed(self, schema: Schema) -> Schema:
-        """Keep what will be published: attributes that are not in it are not even read. Or refuse the schema."""
+        """Narrow a schema to what will be published, or refuse it: other attributes are not even read."""
 
     @abstractmethod
     def promise(self, schema: Schema) -> Promise:
-        """Say what will hold of a release of a narrowed schema."""
+        """The promise that a release of a narrowed schema will keep."""
 
     def informed(self, counts: ExactCounts, schema: Schema) -> Self:  # noqa: ARG002
-        """Look up what the promise speaks of: here there is nothing."""
+        """The method with what its promise takes from the table; here there is nothing to take."""
         return self
 
     @abstractmethod
     def publish(self, counts: ExactCounts, schema: Schema) -> Draft:
-        """Count and draft a release of a narrowed schema."""
+        """Form groups, count them, and draft a release of a narrowed schema."""
 
     def draft(
         self, groups: Regions, counts: Integers, steps: tuple[str, ...] = (), notes: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class KAnonymous(MethodWithoutEpsilon):
         return keep_quasi(self.name, self.quasi, schema)
 
     def promise(self, schema: Schema) -> KAnonymity:
-        """Say k, over everything that is published but the class."""
+        """Promise k, over everything that is published but the class."""
         return KAnonymity(self.k, tuple(schema.predictors), schema.target)
 
 

@@ -1,10 +1,11 @@
-"""Splits are the papers' splits, learners learn what can be learnt, and lessons compare on the same rows."""
+"""Splits are the papers' splits, learners learn what can be learnt, lessons compare on the same rows."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +13,12 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold, train_test_split
 
-from handmade import manifest_of
-from sfumato import Release, Schema
+from counted_rows import GRID, ROWS, TREE, exact_release
+from counted_rows import SCHEMA as COUNTED
+from handmade import released
+from sfumato import Schema, holder
 from sfumato.cli.measure import PROTOCOLS as OFFERED
-from sfumato.errors import TableError
+from sfumato.errors import ReleaseError, TableError
 from sfumato.evaluate.learning import (
     LEARNERS,
     MOST_INDICATORS,
@@ -23,7 +26,11 @@ from sfumato.evaluate.learning import (
     Trial,
     accuracy,
     accuracy_of_regions,
+    accuracy_of_samples,
     area,
+    auc,
+    chance,
+    group_features,
     lessons,
     lot,
     majority_accuracy,
@@ -32,9 +39,9 @@ from sfumato.evaluate.learning import (
     splits,
     teach,
 )
+from sfumato.evaluate.runs import one_thread
 from sfumato.geometry.grid import Grid
-from sfumato.models.regions import regions_of
-from sfumato.privacy.measurements import Noisy
+from sfumato.geometry.tree import Partition
 
 SCHEMA = Schema.loads("""
 attributes:
@@ -49,6 +56,13 @@ def rows_of(size: int, seed: int = 0, noise: float = 0.0) -> dict[str, np.ndarra
     a, b = rng.integers(0, 10, size), rng.integers(0, 3, size)
     classes = np.where(rng.random(size) < noise, rng.integers(0, 2, size), a >= 5)
     return {"a": a, "b": b, "class": classes.astype(np.int64)}
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """Learn on one thread: several processes with threads for every core wait for each other."""
+    with one_thread():
+        yield
 
 
 # Splits.
@@ -177,9 +191,9 @@ def test_the_lower_bound_is_the_majority(train: list[int], test: list[int]) -> N
 
 def test_every_row_of_the_comparison_is_tested_alike() -> None:
     rows, grid = rows_of(900, noise=0.2), Grid(((0, 5, 10), (0, 3)))
-    cells = regions_of(grid, [rows["a"], rows["b"]]) * 3 + rows["class"]
+    cells = grid.regions_of([rows["a"], rows["b"]]) * 3 + rows["class"]
     counts = np.bincount(cells, minlength=6).reshape(2, 3)
-    release = Release(SCHEMA, grid, Noisy.even(counts, Fraction(1)), {}, manifest_of(SCHEMA, 6))
+    release = released(SCHEMA, grid, counts)
     trials = [Trial(rows, rows_of(300, seed=seed, noise=0.2)) for seed in (1, 2)]
     found = lessons(release, release.sample_codes(seed=0), trials)
     assert [(one.learner, one.taught_by) for one in found] == [
@@ -210,3 +224,160 @@ def test_a_lot_keeps_rows_whole_and_in_order() -> None:
     assert np.array_equal(drawn["b"], drawn["a"] * 2)
     assert np.array_equal(drawn["a"], lot(rows, 30, seed=4)["a"])
     assert lot(rows, 100, seed=4)["a"] is rows["a"]
+
+
+# What groups, their regions and samples teach.
+
+
+@pytest.mark.parametrize("how", ["projection", "clamp"])
+@pytest.mark.parametrize(
+    "rule", [lambda a, b: (a >= 4) | (b > 2), lambda a, b: (a >= 4) ^ (b == 1)], ids=["one", "both"]
+)
+def test_separable_classes_are_learnt_perfectly(rule, how) -> None:
+    classes = rule(ROWS["a"], ROWS["b"]).astype(np.uint8)
+    assert accuracy(exact_release(GRID, classes), ROWS | {"class": classes}, how) == 1.0
+
+
+def test_what_the_groups_do_not_tell_apart_is_guessed_by_majority() -> None:
+    classes = (ROWS["a"] == 0).astype(np.uint8)
+    assert accuracy(exact_release(GRID, classes), ROWS | {"class": classes}) == (classes == 0).mean()
+
+
+def test_one_group_predicts_the_majority() -> None:
+    classes = (ROWS["a"] < 8).astype(np.uint8)
+    release = exact_release(Grid.whole(COUNTED.shape), classes)
+    assert accuracy(release, ROWS | {"class": classes}) == pytest.approx(classes.mean())
+
+
+def test_a_release_without_people_predicts_the_first_class() -> None:
+    classes = (ROWS["a"] < 8).astype(np.uint8)
+    release = exact_release(GRID, classes)
+    empty = released(COUNTED, GRID, -1 - release.model.counts.counts)
+    assert accuracy(empty, ROWS | {"class": classes}) == (classes == 0).mean()
+
+
+WAYS = [accuracy, accuracy_of_samples, accuracy_of_regions]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("partition", [GRID, TREE], ids=["grid", "tree"])
+def test_every_way_learns_what_the_regions_tell_apart(way, partition: Partition) -> None:
+    classes = ((ROWS["a"] >= 4) & (ROWS["b"] > 0)).astype(np.uint8)
+    assert way(exact_release(partition, classes), ROWS | {"class": classes}) == 1.0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_people_every_way_predicts_the_first_class(way) -> None:
+    classes = (ROWS["a"] < 8).astype(np.uint8)
+    nobody = released(COUNTED, TREE, np.full((3, 2), -1))
+    assert way(nobody, ROWS | {"class": classes}) == (classes == 0).mean()
+
+
+def test_samples_of_classes_drawn_by_lot_teach_nothing() -> None:
+    """Splits that mean nothing are pruned away: what is left predicts the majority."""
+    classes = (np.random.default_rng(2).random(500) < 0.3).astype(np.uint8)
+    release = exact_release(Grid.whole(COUNTED.shape), classes)
+    assert accuracy_of_samples(release, ROWS | {"class": classes}) == (classes == 0).mean()
+    assert chance(COUNTED, 500) == pytest.approx(np.log2(11) / 500)
+
+
+def test_groups_look_like_their_ranges() -> None:
+    """Where a begins and ends; the share of b that is x, and that is y or z; the only value of single."""
+    features = group_features(exact_release(TREE, np.zeros(500, np.uint8)))
+    assert features == pytest.approx(
+        np.array([[0, 4, 1 / 3, 2 / 3, 1], [4, 10, 1, 0, 1], [4, 10, 0, 1, 1]], np.float32)
+    )
+    assert group_features(exact_release(GRID, np.zeros(500, np.uint8)))[:, 2:5].tolist() == [*np.eye(3).tolist()] * 2
+
+
+def test_records_look_like_their_codes() -> None:
+    rows = {"a": np.array([7, 0]), "b": np.array([2, 0]), "single": np.array([0, 0])}
+    assert record_features(COUNTED, rows).tolist() == [[7, 0, 0, 1, 1], [0, 1, 0, 0, 1]]
+
+
+# Predicting the class of new rows.
+
+
+@pytest.mark.parametrize("partition", [GRID, TREE], ids=["grid", "tree"])
+def test_new_rows_get_the_name_of_the_majority_of_their_region(partition: Partition) -> None:
+    classes = ((ROWS["a"] >= 4) & (ROWS["b"] > 0)).astype(np.uint8)
+    release = exact_release(partition, classes)
+    rows = pa.table({"b": ["x", "y", "z"], "a": [9, 9, 2], "single": ["only"] * 3})
+    assert holder.classify(release, rows).tolist() == ["no", "yes", "no"]
+    assert holder.classify(release, rows.to_pandas()).tolist() == ["no", "yes", "no"]
+    assert holder.classify(release, rows.append_column("class", pa.array(["yes", "?", "?"]))).tolist() == [
+        "no",
+        "yes",
+        "no",
+    ]
+
+
+def test_rows_that_do_not_fit_are_refused() -> None:
+    release = exact_release(GRID, np.zeros(500, np.uint8))
+    with pytest.raises(TableError, match="b: "):
+        holder.classify(release, pa.table({"b": ["v"], "a": [9], "single": ["only"]}))
+    with pytest.raises(TableError, match="lacks single"):
+        holder.classify(release, pa.table({"b": ["x"], "a": [9]}))
+
+
+def test_a_release_without_a_class_does_not_classify() -> None:
+    schema = Schema.loads("attributes: {a: {kind: numeric, lower: 0, upper: 5}}")
+    release = released(schema, Grid.whole((6,)), np.array([[4]]))
+    with pytest.raises(ReleaseError, match="class"):
+        holder.classify(release, pa.table({"a": [1]}))
+
+
+# Areas under curves.
+
+UNLABELLED = Schema.loads("""
+attributes:
+  a: {kind: numeric, lower: 0, upper: 9}
+  b: {kind: categorical, taxonomy: [x, y, z]}
+  c: {kind: categorical, taxonomy: [no, yes]}
+""")
+
+
+def table(rows: int, seed: int, echo: bool) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 10, rows)
+    b = np.where(echo, np.minimum(a // 3, 2), rng.integers(0, 3, rows))
+    return {"a": a, "b": b, "c": rng.integers(0, 2, rows)}
+
+
+@pytest.mark.parametrize("model", ["naive Bayes", "boosted trees"])
+def test_what_follows_is_predicted_and_what_does_not_is_not(model) -> None:
+    train, test = table(2000, 3, echo=True), table(1000, 4, echo=True)
+    assert auc(UNLABELLED, train, test, "b", model) > 0.99
+    assert auc(UNLABELLED, train, test, "c", model) == pytest.approx(0.5, abs=0.08)
+
+
+def test_values_never_seen_and_a_single_value_are_no_trouble() -> None:
+    train, test = table(200, 5, echo=True), table(100, 6, echo=True)
+    few = {name: column[train["b"] < 2] for name, column in train.items()}
+    assert 0.5 < auc(UNLABELLED, few, test, "b") < 1
+    assert auc(UNLABELLED, {name: column[train["b"] < 1] for name, column in train.items()}, test, "b") == 0.5
+
+
+def test_an_unknown_model_is_refused() -> None:
+    with pytest.raises(ValueError, match="must be one of"):
+        auc(UNLABELLED, table(9, 1, echo=True), table(9, 1, echo=True), "b", "oracle")
+
+
+def with_class() -> Schema:
+    return UNLABELLED.with_target("b")
+
+
+@pytest.mark.parametrize("model", ["naive Bayes", "boosted trees"])
+def test_the_class_predicts_like_any_other_attribute(model) -> None:
+    train, test = table(2000, 3, echo=True), table(1000, 4, echo=True)
+    alone = with_class().only(["b", "c"])
+    follows = [{**rows, "c": np.minimum(rows["b"], 1)} for rows in (train, test)]
+    assert auc(alone, *follows, "c", model) > 0.99
+    assert auc(with_class(), train, test, "b", model) == auc(UNLABELLED, train, test, "b", model)
+
+
+def test_with_nothing_to_tell_apart_or_to_predict_by_the_area_is_a_half() -> None:
+    train, test = table(200, 5, echo=True), table(100, 6, echo=True)
+    assert auc(UNLABELLED, train, {name: column[test["b"] < 1] for name, column in test.items()}, "b") == 0.5
+    assert auc(UNLABELLED, train, {name: column[:0] for name, column in test.items()}, "b") == 0.5
+    assert auc(UNLABELLED.only(["b"]), train, test, "b") == 0.5

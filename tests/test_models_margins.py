@@ -14,8 +14,7 @@ from margins_by_hand import CLEAR, least_squares_by_hand, margins_of, people_by_
 from sfumato.geometry.halving import borders, families, height
 from sfumato.methods.margins import plan_levels
 from sfumato.models.consistency import LeastSquares
-from sfumato.models.margins import MOST_LOOKED_AT, _measurements, people_of
-from sfumato.privacy.measurements import Groups, Margin
+from sfumato.models.margins import MOST_LOOKED_AT, Margin, MarginLevel, _measurements, people_of
 from sfumato.privacy.noise import SeededStream, discrete_laplace
 
 MARGINS = st.integers(1, 20).flatmap(margins_of)
@@ -27,7 +26,7 @@ def measured(true: np.ndarray, epsilon: float, seed: int) -> Margin:
     for depth, share in plan_levels(len(true)).shares.items():
         rate = Fraction(share * epsilon).limit_denominator(10**6)
         exact = np.add.reduceat(true, borders(len(true), depth)[:-1])
-        levels.append(Groups(depth, exact + discrete_laplace(SeededStream(seed + depth), rate, len(exact)), rate))
+        levels.append(MarginLevel(depth, exact + discrete_laplace(SeededStream(seed + depth), rate, len(exact)), rate))
     return Margin(len(true), tuple(levels))
 
 
@@ -58,7 +57,7 @@ def test_without_noise_the_counts_stand(true: list[int], in_levels: bool) -> Non
     exact = np.array(true)
     levels = range(height(len(exact)) + 1) if in_levels else [height(len(exact))]
     sums = [np.add.reduceat(exact, borders(len(exact), depth)[:-1]) for depth in levels]
-    margin = Margin(len(exact), tuple(Groups(depth, one, CLEAR) for depth, one in zip(levels, sums, strict=True)))
+    margin = Margin(len(exact), tuple(MarginLevel(depth, one, CLEAR) for depth, one in zip(levels, sums, strict=True)))
     assert people_of(margin) == pytest.approx(exact, abs=1e-3)
 
 
@@ -129,4 +128,4 @@ def test_numbers_of_any_size_are_borne(counts: list[int], rate: Fraction) -> Non
 )
 def test_levels_that_are_not_those_of_the_leaves_are_refused(leaves: int, levels: list) -> None:
     with pytest.raises(ValueError, match="level"):
-        Margin(leaves, tuple(Groups(depth, np.zeros(size, np.int64), Fraction(1)) for depth, size in levels))
+        Margin(leaves, tuple(MarginLevel(depth, np.zeros(size, np.int64), Fraction(1)) for depth, size in levels))

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import handmade
 import test_confidence_releases as confidence
 import test_open_releases as open_releases
-from handmade import manifest_of
+from handmade import released
 from sfumato import Mondrian, Release, Schema
 from sfumato.errors import ReleaseError, TableError
-from sfumato.evaluate import fidelity as queries
+from sfumato.evaluate import card as cost
 from sfumato.evaluate import scorecard
-from sfumato.evaluate.card import NOT_PRIVATE
-from sfumato.evaluate.fidelity import (
-    RangeQuery,
-    certainty_penalty,
-    certainty_penalty_of,
-    discernibility,
-    errors_by_size,
-    heights_of,
-    precision_of,
-    random_queries,
-    relative_errors,
-    sizes_of,
-)
+from sfumato.evaluate.card import NOT_PRIVATE, cost_of, costs_of_use
+from sfumato.evaluate.fidelity import certainty_penalty, discernibility, precision_of, sizes_of
 from sfumato.geometry.grid import Grid
-from sfumato.models.regions import regions_of, sides_of
-from sfumato.privacy.measurements import Noisy
 
 SCHEMA = Schema.loads("""
 name: people
@@ -61,9 +49,9 @@ def release_of(schema: Schema = SCHEMA, *, nobody: bool = False) -> Release:
     """Count the table without noise, or publish no people at all."""
     classes = (TABLE["class"] == "yes").to_numpy(np.int64) if schema.target else np.zeros(400, np.int64)
     width = len(schema.classes)
-    counts = np.bincount(regions_of(GRID, COLUMNS) * width + classes, minlength=6 * width).reshape(6, width)
+    counts = np.bincount(GRID.regions_of(COLUMNS) * width + classes, minlength=6 * width).reshape(6, width)
     shown = np.full_like(counts, -1) if nobody else counts
-    return Release(schema, GRID, Noisy.even(shown, Fraction(1)), {}, manifest_of(schema, counts.size))
+    return released(schema, GRID, shown)
 
 
 def test_all_measures_are_there_and_say_that_they_are_not_private() -> None:
@@ -114,8 +102,7 @@ def test_no_class_leaves_classification_out() -> None:
 
 def test_nothing_but_a_class_has_nothing_to_learn_from() -> None:
     schema = SCHEMA.only(["class"])
-    counts = Noisy.even(np.array([[100, 300]]), Fraction(1))
-    card = scorecard(Release(schema, Grid(()), counts, {}, manifest_of(schema, 2)), TABLE)
+    card = scorecard(released(schema, Grid(()), np.array([[100, 300]])), TABLE)
     assert len(card.left_out) == 2
     assert card.information == {"discernibility": 400**2, "NCP": 0, "precision": 1}
     assert card.marginals
@@ -178,52 +165,31 @@ def test_exact_groups_are_measured_like_noisy_ones(tmp_path: Path) -> None:
     assert card.people == card.rows
 
 
-# Measures.
+# What work costs.
+
+MEGABYTES = 64
 
 
-def test_heights_are_shares_of_the_way_to_the_root() -> None:
-    """B is a tree of x, y under p; z, w under r under q; v under s under q; and u."""
-    column = SCHEMA.predictors["b"]
-    nodes = Grid(((0, 4, 10), (0, 2, 4, 5, 6)))
-    assert heights_of(column, sides_of(nodes, 1)).tolist() == pytest.approx([1 - 1 / 2, 1 - 2 / 3, 0, 0])
-    assert heights_of(column, sides_of(GRID, 1)).tolist() == pytest.approx([1 - 1 / 2, 1 - 1 / 3, 0])
-    assert heights_of(column, sides_of(Grid.whole((10, 6)), 1)).tolist() == [1]
-    mixed = Grid.of_groups([[list(range(10))], [[2, 4], [0, 5], [1, 3]]])
-    assert heights_of(column, sides_of(mixed, 1)).tolist() == pytest.approx([1 - 1 / 3, 1, 1])
+@pytest.mark.skipif(not cost.FORGET.exists(), reason="only Linux tells")
+def test_the_peak_is_what_was_held_for_a_while() -> None:
+    _, spent = cost_of(lambda: np.ones(MEGABYTES * 2**17).sum())
+    _, nothing = cost_of(lambda: None)
+    assert MEGABYTES * 0.9 <= spent.peak_megabytes <= MEGABYTES * 2
+    assert nothing.peak_megabytes < MEGABYTES / 2
 
 
-def test_intervals_are_as_high_as_if_the_grid_were_halved() -> None:
-    column = Schema.loads("attributes: {a: {kind: numeric, lower: 0, upper: 15}}").predictors["a"]
-    assert heights_of(column, sides_of(Grid(((0, 1, 2, 4, 8, 16),)), 0)) == pytest.approx([0, 0, 1 / 4, 2 / 4, 3 / 4])
-    assert heights_of(column, sides_of(Grid(((0, 16),)), 0)).tolist() == [1]
+def test_sleep_takes_time_but_no_processor() -> None:
+    result, spent = cost_of(lambda: time.sleep(0.2) or "done")
+    assert result == "done"
+    assert spent.processor_seconds < 0.2 <= spent.seconds
 
 
-def test_precision_averages_over_rows_and_attributes() -> None:
-    columns, sizes = list(SCHEMA.predictors.values()), np.array([1, 0, 0, 2, 0, 1])
-    heights = [np.log10([4, 6, 6, 6]), [1 / 2, 1 / 2, 1 / 2, 0]]
-    assert precision_of(columns, GRID, sizes) == pytest.approx(1 - np.mean(heights))
-    assert precision_of(columns, Grid.whole((10, 6)), np.array([5])) == 0
-    assert precision_of(columns, GRID, np.zeros(6, int)) == 1
-    assert certainty_penalty_of(GRID, np.zeros(6, int)) == 0
+def test_memory_is_unknown_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "FORGET", Path("/nowhere/clear_refs"))
+    assert cost_of(lambda: 1)[1].peak_megabytes is None
 
 
-def test_queries_are_asked_in_parts_that_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, asked = {"a": COLUMNS[0], "b": COLUMNS[1]}, random_queries(SCHEMA, 25, seed=1)
-    at_once = relative_errors(release_of(), asked, rows, 400)
-    monkeypatch.setattr(queries, "MOST_AT_ONCE", 100)
-    assert np.array_equal(relative_errors(release_of(), asked, rows, 400), at_once)
-
-
-def test_errors_of_small_and_large_queries_stand_apart() -> None:
-    release = release_of()
-    rows = {"a": COLUMNS[0], "b": COLUMNS[1]}
-    asked = [RangeQuery({"a": (5, 6), "b": (0, 1)}), RangeQuery({"a": (4, 10)}), RangeQuery({"a": (9, 9)})]
-    errors = relative_errors(release, asked, rows, 400)
-    shares = [query.truth(rows) / 400 for query in asked]
-    assert shares[2] == 0
-    assert 0.01 <= shares[0] <= 0.1 < shares[1]
-    everything, small, large = errors_by_size(release, asked, rows, 400)
-    assert (everything.queries, everything.mean, everything.median) == (3, errors.mean(), np.median(errors))
-    assert (small.queries, small.mean) == (1, errors[2])
-    assert (large.queries, large.mean) == (1, errors[1])
-    assert [one.size for one in errors_by_size(release, asked[:1], rows, 400)] == ["all"]
+def test_a_release_is_read_asked_and_drawn_from() -> None:
+    release = handmade.release_of()
+    names = ["reading it", "answering 2 range counts", f"drawing {release.total:,} records"]
+    assert [one.what for one in costs_of_use(release, ["", ""], 0)] == names
