@@ -3,10 +3,10 @@
 A cell of a region r has the region's mass times, for each attribute, the weight of its leaf over the weights of all
 leaves in the region's range. Three things are known and must agree:
 
-* *Margins* of all attributes and the class, the most precise of all. One-way answers are theirs.
-* *Regions'* counts. What they say of single attributes the margins say better; what they add is how attributes hang
-  together. So their departures from independent margins are taken, shrunk as far as noise made them (empirical Bayes),
-  and put on top of independence.
+* *Margins* of all attributes and the class. One-way answers are theirs, and the regions' own sums along an attribute
+  are one more measurement of them.
+* *Regions'* counts. What they add to margins is how attributes hang together. So their departures from independent
+  margins are taken, shrunk as far as noise made them (empirical Bayes), and put on top of independence.
 * *The size* of the table, which every measurement that counts everyone tells: their mean by inverse variance.
 
 Raking brings all in line: in turn, each attribute's leaves are multiplied by what is lacking, in all regions alike. The
@@ -17,22 +17,17 @@ Post-processing of released numbers, so floats are allowed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from sfumato.arrays import Floats, Integers
-from sfumato.geometry.halving import families, height
 from sfumato.geometry.regions import Sides
-from sfumato.models.consistency import LeastSquares
-from sfumato.models.margins import Margin, measurements_of, people_of
-from sfumato.privacy.measurements import Measurement
+from sfumato.models.intervals import GAMMA
+from sfumato.models.margins import Beside, Estimator, Margin, people_of
 
-GAMMA = 1.6
-"""How far two parts of shares p and q may depart from independence: as N (p (1 - p) q (1 - q))^(GAMMA / 2). With 2 all
-parts would depart by the same share of what is expected, with 1 by the most that their sizes allow."""
 LEAST_SHARE = 1e-6
 """No leaf, part or cell has less than this share of what an even spread would give it: nothing is ruled out."""
 CLOSE = 1e-6
@@ -41,12 +36,10 @@ STALLED = 0.999
 """or when SWEEPS of them hardly bring it nearer: measurements that contradict each other cannot all be met."""
 SWEEPS = 10
 MOST_SWEEPS = 400
-TAUS = np.concatenate([[0.0], 10.0 ** np.arange(-8.0, 1.1, 0.25)])
-"""The shares of what departures could be that are tried."""
-HIGHEST_ORDER = 3
-"""Departures of so many attributes together are looked at; more add almost nothing."""
+TAUS = np.concatenate([[0.0], 10.0 ** np.arange(-5.0, 1.1, 0.25)])
+"""How much departures vary before noise: these multiples of what they vary with it are tried."""
 MOST_CELLS = 1 << 20
-"""Larger grids are raked to margins alone, and not to pairs."""
+"""Of larger grids only pairs are looked at and not triples, and they are raked to margins alone."""
 PAIR_SWEEPS = 40
 
 
@@ -58,15 +51,15 @@ class Size:
     variance: float
 
     @classmethod
-    def of(cls, measurements: Sequence[Measurement]) -> Size:
-        """Take the mean of all totals by inverse variance; of a tree, that of its nodes is told by its root."""
-        totals = [
-            (float(one.counts.sum()), float(one.noisy.variances @ np.full(len(one.counts), one.counts.shape[1])))
-            for one in measurements
-            if one.question.nodes is None
-        ]
-        weights = np.array([1 / variance for _, variance in totals])
-        value = float(weights @ [total for total, _ in totals] / weights.sum())
+    def of(cls, totals: Iterable[tuple[float, float]]) -> Size:
+        """Take the mean of totals, each with its variance, by inverse variance.
+
+        >>> Size.of([(90.0, 1.0), (100.0, 4.0)])
+        Size(value=92.0, variance=0.8)
+        """
+        each = list(totals)
+        weights = np.array([1 / variance for _, variance in each])
+        value = float(weights @ [total for total, _ in each] / weights.sum())
         return cls(max(value, 1.0), float(1 / weights.sum()))
 
 
@@ -80,51 +73,42 @@ class Margins:
     classes: Floats
     class_variance: float
     """of each class's own count"""
-    measured: Mapping[int, Margin]
+    estimators: Mapping[int, Estimator]
+    """of attributes that have a margin"""
 
     @classmethod
     def of(
-        cls, shape: Sequence[int], measured: Mapping[int, Margin], classes: Sequence[Measurement], size: Size
+        cls,
+        shape: Sequence[int],
+        measured: Mapping[int, Margin],
+        beside: Mapping[int, Beside],
+        classes: Sequence[tuple[Floats, float]],
+        size: Size,
     ) -> Margins:
-        """Estimate people from margins, all of which must sum to the size."""
+        """Estimate people from margins, what regions count in parts of attributes, and counts of classes (each with the
+        variance of one class), all of which must sum to the size.
+        """
+        known = {at: beside.get(at, Beside.nothing(shape[at])) for at in measured}
+        certain = LEAST_SHARE * size.value
         people = tuple(
-            _scaled(people_of(measured[at], size.value, size.variance), size.value)
+            _scaled(people_of(measured[at], known[at].with_total(size.value, certain)), size.value)
             if at in measured
             else np.full(leaves, size.value / leaves)
             for at, leaves in enumerate(shape)
         )
-        if not classes:
-            return cls(size, people, np.array([size.value]), size.variance, measured)
-        precision = sum(1 / float(one.noisy.variances[0]) for one in classes)
-        mean = sum(one.counts[0] / float(one.noisy.variances[0]) for one in classes) / precision
-        counted = np.asarray(mean + (size.value - float(np.sum(mean))) / len(mean), np.float64)
-        return cls(size, people, _scaled(counted, size.value), 1 / precision, measured)
+        precision = sum(1 / variance for _, variance in classes)
+        mean = np.sum([counts / variance for counts, variance in classes], axis=0) / precision
+        counted = mean + (size.value - float(np.sum(mean))) / len(mean)
+        estimators = {
+            at: Estimator.of(margin, known[at].with_total(size.value, size.variance)) for at, margin in measured.items()
+        }
+        return cls(size, people, _scaled(counted, size.value), 1 / precision, estimators)
 
-    @cached_property
-    def _least_squares(self) -> dict[int, tuple[LeastSquares, Floats]]:
-        """What the levels of each margin say by least squares, the size being one more measurement, of all."""
-        found = {}
-        for attribute, margin in self.measured.items():
-            values, precision = measurements_of(margin, self.size.value, self.size.variance)
-            passes = LeastSquares.of(families(margin.leaves), precision)
-            found[attribute] = (passes, passes.values(values[:, None])[:, 0])
-        return found
-
-    def errors(self, attribute: int, weights: Floats, answers: Floats) -> Floats:
-        """Bound the error of weighted sums of an attribute's leaves (queries x leaves), as variances.
-
-        It is that of least squares, which is exact; but where the estimate was shrunk away from that, the distance may
-        be error, too: its square counts up to nine times the variance.
-        """
-        if attribute not in self._least_squares:
+    def errors(self, attribute: int, weights: Floats) -> Floats:
+        """Give the variance of weighted sums of an attribute's leaves (queries x leaves)."""
+        if attribute not in self.estimators:
             return np.zeros(len(weights))
-        passes, values = self._least_squares[attribute]
-        leaves = weights.shape[1]
-        nodes = np.zeros((len(weights), len(values)))
-        nodes[:, (1 << height(leaves)) - 1 :] = weights
-        variance = passes.variance(nodes)
-        moved = (answers - nodes @ values) ** 2
-        return np.asarray(np.maximum(variance, np.minimum(moved, 9 * variance)))
+        return self.estimators[attribute].variances(weights)
 
     def class_errors(self, weights: Floats) -> Floats:
         """Bound the error of weighted sums of classes (queries x classes): their own counts', or the others' and the
@@ -141,16 +125,17 @@ def _scaled(people: Floats, total: float) -> Floats:
     return np.asarray(positive * (total / positive.sum()))
 
 
-def shrunk(departures: Floats, noise: Floats, scale: Floats) -> tuple[Floats, Floats, float]:
+def shrunk(departures: Floats, noise: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Shrink departures d with noise of variance n, before which they vary by tau s: to d tau s / (tau s + n).
 
     tau is that of the largest marginal likelihood, in which d has variance tau s + n: one number for all of them, or 0
     if noise alone explains them. What is left of the variance is tau s n / (tau s + n).
     """
-    losses = [float((np.log(tau * scale + noise) + departures**2 / (tau * scale + noise)).sum()) for tau in TAUS]
-    tau = float(TAUS[int(np.argmin(losses))])
+    taus = TAUS * (float((departures**2).mean()) + 1e-12) / (float(scale.mean()) + 1e-300)
+    losses = [float((np.log(tau * scale + noise) + departures**2 / (tau * scale + noise)).sum()) for tau in taus]
+    tau = float(taus[int(np.argmin(losses))])
     kept = tau * scale / (tau * scale + noise)
-    return departures * kept, kept * noise, tau
+    return departures * kept, kept * noise
 
 
 @dataclass(eq=False)
@@ -224,72 +209,90 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """What the counts of a grid say beyond independent margins: a table of masses, and how far pairs may err."""
+    """What the counts of a grid say beyond independent margins: a table of masses, and how far departures may err."""
 
     masses: Floats
     """an axis for each attribute that is cut, and for the class"""
     shares: tuple[Floats, ...]
     """of the parts of each axis, by the margins"""
-    errors: Mapping[tuple[int, int], Floats]
-    """by two axes: the variance that is left of each departure"""
-    strength: float
-    """the mean tau of pairs: how strongly attributes hang together here"""
+    errors: Mapping[tuple[int, ...], Floats]
+    """by two or three axes: the variance that is left of each departure"""
+    rest: float
+    """the share of the noise that is left of what four axes and more say"""
 
 
-def interactions_of(counts: Floats, variance: float, shares: Sequence[Floats], total: float) -> Interactions:
+def interactions_of(counts: Floats, variances: Floats, shares: Sequence[Floats], total: float) -> Interactions:
     """Shrink what noisy counts (an axis for each attribute and the class) depart from independence by.
 
     Summed over all axes but those in I, with what fewer of them say projected out, the departures of I are left: D =
     (1 - p 1') S along each axis of I, p being the margin's shares. Noise of a sum of m cells is m times theirs, and
-    projecting along an axis of n parts multiplies it by (1 - p)^2 + (n - 1) p^2.
+    projecting along an axis of n parts multiplies it by (1 - p)^2 + (n - 1) p^2. Spread over the other axes by p, the
+    departures of all sets add up to the counts again: what is left after pairs and triples is shrunk as a whole.
     """
     axes = range(counts.ndim)
-    masses = np.full(counts.shape, total)
+    independent = np.full(counts.shape, total)
     for axis, share in enumerate(shares):
-        masses = masses * _along(share, axis, counts.ndim)
-    independent, errors, strengths = masses, {}, []
+        independent = independent * _along(share, axis, counts.ndim)
+    masses, rest, errors = independent, counts, {}
     pairs: dict[tuple[int, ...], Floats] = {}
-    for order in range(2, min(HIGHEST_ORDER, counts.ndim) + 1):
+    highest = min(3 if counts.size <= MOST_CELLS else 2, counts.ndim)
+    for order in range(highest + 1):
         for chosen in itertools.combinations(axes, order):
-            others = tuple(axis for axis in axes if axis not in chosen)
-            found, left, tau = _departures(counts, variance, chosen, others, shares, total)
-            if order == 2:
-                errors[chosen[0], chosen[1]] = left
-                strengths.append(tau)
-            if tau:
-                spread = np.expand_dims(found, others)
-                for axis in others:
-                    spread = spread * _along(shares[axis], axis, counts.ndim)
-                masses = masses + spread
-                if order == 2:
-                    pairs[chosen] = _possible(found, [shares[axis] for axis in chosen], total)
+            found, noise, scale = _departures(counts, variances, chosen, shares, total)
+            rest = rest - _spread(found, chosen, shares)
+            if order >= 2:
+                moved, errors[chosen] = shrunk(found, noise, scale)
+                masses = masses + _spread(moved, chosen, shares)
+                if order == 2 and moved.any():
+                    pairs[chosen] = _possible(moved, [shares[axis] for axis in chosen], total)
+    left = 0.0
+    if counts.ndim > highest:
+        noise = variances * max(1 - _freedom(counts.shape, highest) / counts.size, LEAST_SHARE)
+        moved, lasting = shrunk(rest, noise, (independent + LEAST_SHARE) ** GAMMA)
+        masses, left = masses + moved, float(lasting.mean() / variances.mean())
     masses = np.maximum(masses, LEAST_SHARE * independent)
     if masses.size <= MOST_CELLS:
         masses = _raked_to_pairs(masses, pairs, total)
-    return Interactions(masses, tuple(shares), errors, float(np.mean(strengths)) if strengths else 0.0)
+    return Interactions(masses, tuple(shares), errors, left)
+
+
+def _freedom(shape: Sequence[int], highest: int) -> int:
+    """Count the numbers that departures of so many axes and fewer have, those that sum to 0 apart."""
+    sets = (one for order in range(highest + 1) for one in itertools.combinations(shape, order))
+    return sum(math.prod(parts - 1 for parts in one) for one in sets)
 
 
 def _along(share: Floats, axis: int, axes: int) -> Floats:
     return share.reshape([-1 if one == axis else 1 for one in range(axes)])
 
 
+def _others(axes: int, chosen: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(axis for axis in range(axes) if axis not in chosen)
+
+
+def _spread(departures: Floats, chosen: tuple[int, ...], shares: Sequence[Floats]) -> Floats:
+    """Spread departures of some axes over all the others, by their shares."""
+    others = _others(len(shares), chosen)
+    spread = np.expand_dims(departures, others)
+    for axis in others:
+        spread = spread * _along(shares[axis], axis, len(shares))
+    return spread
+
+
 def _departures(
-    counts: Floats,
-    variance: float,
-    chosen: tuple[int, ...],
-    others: tuple[int, ...],
-    shares: Sequence[Floats],
-    total: float,
-) -> tuple[Floats, Floats, float]:
+    counts: Floats, variances: Floats, chosen: tuple[int, ...], shares: Sequence[Floats], total: float
+) -> tuple[Floats, Floats, Floats]:
+    """Give the departures of some axes, the variance of their noise, and how far they may go."""
+    others = _others(counts.ndim, chosen)
     found = counts.sum(axis=others)
-    noise = np.full(found.shape, variance * np.prod([counts.shape[axis] for axis in others]))
+    noise = variances.sum(axis=others)
     scale = np.full(found.shape, total**2)
     for at, axis in enumerate(chosen):
         share = _along(shares[axis], at, len(chosen))
         found = found - found.sum(axis=at, keepdims=True) * share
         noise = noise * ((1 - share) ** 2 + (counts.shape[axis] - 1) * share**2)
         scale = scale * (share * (1 - share) + LEAST_SHARE) ** GAMMA
-    return shrunk(found, noise, scale)
+    return found, noise, scale
 
 
 def _possible(departures: Floats, shares: Sequence[Floats], total: float) -> Floats:

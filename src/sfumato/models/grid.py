@@ -19,9 +19,10 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.consistency import nonnegative, whole
 from sfumato.models.fitting import Interactions, Margins, interactions_of
-from sfumato.models.margins import Spread
+from sfumato.models.intervals import CLASS, Clauses
+from sfumato.models.margins import Beside, Spread
 from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
-from sfumato.models.regions import CLASS, DECIMALS, PARTLY, UNTOUCHED, WHOLE, Clauses, Overlap, RegionModel, Share, Sums
+from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, FittedModel, Overlap, Share, Sums
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.schema.schema import Schema
 
@@ -35,7 +36,7 @@ MOST_PARTS = 30
 """Of an attribute with more parts, only their number is told."""
 
 
-class GridModel(RegionModel):
+class GridModel(FittedModel):
     """Counts of regions that were measured once: they are their own best estimates."""
 
     def __init__(self, schema: Schema, draft: Draft) -> None:
@@ -70,9 +71,23 @@ class GridModel(RegionModel):
         people = [np.bincount(self.grid.part_of(at), margins.people[at], self.grid.parts[at]) for at in split]
         people += [margins.classes.copy()] if classes > 1 else []
         axes = [self.grid.parts[at] for at in split] + ([classes] if classes > 1 else [])
-        counts = self.measured.reshape(axes)
+        counts, variances = self.measured.reshape(axes), np.repeat(self.variances, classes).reshape(axes)
         shares = [np.asarray(one / one.sum(), np.float64) for one in people]
-        return interactions_of(counts, float(self.variances[0]), shares, margins.size.value)
+        return interactions_of(counts, variances, shares, margins.size.value)
+
+    @property
+    def class_counts(self) -> tuple[Floats, float]:
+        """Sum the regions by class."""
+        return self.measured.sum(axis=0), float(self.variances.sum())
+
+    def part_sums(self) -> Mapping[int, Beside]:
+        """Sum the regions by the parts of each attribute."""
+        found, classes = {}, len(self.schema.classes)
+        for at in self.grid.split_attributes:
+            part, parts = self.numbers[at], self.grid.parts[at]
+            sums, variances = (np.bincount(part, one, parts) for one in (self.measured.sum(axis=1), self.variances))
+            found[at] = Beside.of(self.grid.part_of(at), sums, classes * variances)
+        return found
 
     def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002
         """Add what pairs and triples of attributes depart from independence by."""
@@ -80,22 +95,25 @@ class GridModel(RegionModel):
         assert found is not None
         return found.masses.reshape(self.grid.regions, len(self.schema.classes)).copy()
 
-    def region_noise(self, clauses: Clauses) -> Floats:
-        """Add up what is left of the noise of two-way departures: sum of (f - mean f)^2 (g - mean g)^2 of each cell."""
+    def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:
+        """Add up what is left of the noise of departures: that of each cell times the squares of f - mean f, f being
+        what a query covers of the cell's part; and of what four axes and more say.
+        """
         found, noise = self._interactions, np.zeros(clauses.queries)
         assert found is not None
-        assert self.fitted is not None
         axes = [*self.grid.split_attributes, CLASS]
-        size = self.fitted.margins.size.value
-        for (one, other), left in found.errors.items():
-            pair = (axes[one], axes[other])
-            if all(at in clauses.by_attribute for at in pair):
-                apart = [
-                    clauses.by_attribute[at].shares - found.shares[axis] @ clauses.by_attribute[at].shares
-                    for at, axis in zip(pair, (one, other), strict=True)
-                ]
-                noise += clauses.others(size, *pair) ** 2 * np.einsum("iq,ij,jq->q", apart[0] ** 2, left, apart[1] ** 2)
-        return noise
+        number = np.sum([clauses.restricted(at) for at in axes], axis=0)
+        for chosen, left in found.errors.items():
+            attributes = [axes[axis] for axis in chosen]
+            asking = np.flatnonzero(clauses.restricted(*attributes))
+            if len(asking):
+                reached = np.ones((1, len(asking)))
+                for axis, at in zip(chosen, attributes, strict=True):
+                    covered = clauses.by_attribute[at].shares[:, asking]
+                    apart = (covered - found.shares[axis] @ covered) ** 2
+                    reached = (reached[:, None] * apart).reshape(-1, len(asking))
+                noise[asking] += clauses.others(*attributes)[asking] ** 2 * (left.ravel() @ reached)
+        return noise + np.where(number > 3, found.rest * sums.variances[:, 0], 0.0)
 
     @cached_property
     def variances(self) -> Floats:
@@ -131,11 +149,6 @@ class GridModel(RegionModel):
     def cells(self, counts: Floats, attributes: Sequence[int]) -> Floats:
         """Spread along the axes of the grid."""
         return cells_of_grid(self.grid, counts, {at: self.leaf_spreads[at] for at in attributes})
-
-    @cached_property
-    def ranges(self) -> Mapping[int, Integers]:
-        """The parts of each attribute."""
-        return {attribute: side.ranges for attribute, side in enumerate(self.sides)}
 
     @cached_property
     def _table(self) -> Floats:
@@ -178,16 +191,17 @@ class GridModel(RegionModel):
         """Weigh the parts of restricted attributes by what queries cover of them."""
         found = [overlap.over(np.arange(len(overlap.shares)), asking) for overlap in overlaps.values()]
         weights, states = [shares for shares, _ in found], [state for _, state in found]
-        whole = [(state == WHOLE).astype(np.float64) for state in states]
         sums.values[asking] = share.weights[:, None] * _contract(table[:, :-1], weights, len(asking))
-        resolved = _contract(table[:, :-1], whole, len(asking))
-        sums.resolved[asking] = (share.states == WHOLE)[:, None] * resolved
         squares = [one**2 for one in weights]
         sums.variances[asking, 0] = share.weights**2 * _contract(table[:, -1:], squares, len(asking))[:, 0]
         partly, nobody = share.states == PARTLY, share.states >= UNTOUCHED
         for state in states:
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)
         sums.aligned[asking] = nobody | ~partly
+
+    def own_variances(self, weights: Floats) -> Floats:
+        """Add up squares: regions were measured apart."""
+        return np.asarray(weights**2 @ self.variances[:, None])
 
     def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
         """Draw parts of up to three attributes."""

@@ -1,39 +1,160 @@
 """How far an answer may be from the truth: noise of what was measured, and what the model had to assume.
 
-For a conjunction of clauses a, with p_a the model's one-way share of clause a and N the size of the table, the error of
-the answer has these parts, added up as variances:
+For a conjunction of clauses a, with p_a the model's one-way share of clause a, q_a = 1 - p_a and N the size of the
+table, the error of the answer has these parts, added up as variances:
 
 * *margins*: clause a's margin errs by e_a (a variance); in the answer that counts as the other clauses' shares say,
   g_a = the product of their p, or answer / (N p_a) if that is more (who satisfies a may satisfy the others more often);
 * *regions*: what is left of the noise of their counts after shrinking, of the departures that the answer rests on;
 * *model*: inside regions attributes are taken for independent. Two clauses may hang together there by
-  sigma N (p_a q_a p_b q_b)^(GAMMA / 2), q = 1 - p, times the other clauses' p; of that the share 1 - (1 - u_a)(1 - u_b)
-  is not told by the regions, u_a being the share of clause a's variance that lies inside regions: 0 where regions
-  resolve it, 1 where they do not tell it apart at all. Three clauses may hang together beyond that, by as much times
-  (p_c q_c)^(GAMMA / 2).
+  PAIR N (p_a q_a p_b q_b)^(GAMMA / 2) times the other clauses' p, and of that the share 1 - (1 - u_a)(1 - u_b) is not
+  told by the regions: u_a is the share of clause a's variance that lies inside regions, 0 where regions resolve it, 1
+  where they do not tell it apart at all. Three clauses may hang together beyond that, by
+  TRIPLE N (p_a q_a p_b q_b p_c q_c)^(GAMMA / 2), of which 1 - (1 - u_a)(1 - u_b)(1 - u_c) is not told.
 
-How strongly attributes hang together differs from pair to pair: most hardly, some are functions of each other. So the
-model's error is not normal but has the tails of Student's t with two degrees of freedom. The error is taken for
-Normal(0, V) + S t_2, V being the first two parts and S^2 the third.
+How strongly attributes hang together differs from pair to pair: most hardly, some are functions of each other. Over the
+natural questions of a table, what is counted less what independence says, over N (p q p q)^(GAMMA / 2), follows
+Student's t with two degrees of freedom closely, and its scale is much the same for all tables that were looked at
+(docs/answers.md). So the error is taken for Normal(0, V) + S t_2, V being the first two parts and S^2 the third.
+
+With r = (p q)^GAMMA and x = r / p^2, sums over pairs and triples of clauses, each times the other clauses' p^2, are the
+product of all p^2 times elementary symmetric polynomials of the x: linear in the number of attributes.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from sfumato.arrays import Floats
+from sfumato.arrays import Booleans, Floats
 
-SIGMA = 0.1
-"""How strongly two attributes hang together inside regions, typically; from the tables in docs/answers.md."""
+GAMMA = 1.6
+"""How far two parts of shares p and q may depart from independence: as N (p (1 - p) q (1 - q))^(GAMMA / 2). With 2 all
+parts would depart by the same share of what is expected, with 1 by the most that their sizes allow."""
+PAIR = 0.18
+"""How strongly two attributes hang together: the scale of t_2, from Adult and a table made up."""
+TRIPLE = 0.1
+"""How strongly three do, beyond what their pairs say."""
+LEAST = 1e-9
+"""A share that is divided by is no less."""
+ROUNDING = 0.25
+"""Counts are whole numbers: even where nothing errs, an answer may be off by rounding, as a variance."""
 STEPS = 1001
 """Quantiles are worked out with so many points of the t distribution,"""
 RATIOS = np.concatenate([[0.0], 10.0 ** np.arange(-2.0, 3.01, 0.1)])
 """for these ratios of model to noise; between them they are interpolated."""
 HALVINGS = 50
-ROUNDING = 0.25
-"""Counts are whole numbers: even where nothing errs, an answer may be off by rounding."""
+Z95 = 1.959963984540054
+CLASS = -1
+"""The number of the class among attributes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """What queries restrict one attribute, or the class, to."""
+
+    shares: Floats
+    """ranges x queries: the share of each range's people; all of them where a query does not restrict it"""
+    restricting: Booleans
+    share: Floats
+    """queries: the share of all people, p"""
+    variance: Floats
+    """queries: the variance of the weight of a person; p q where weights are 0 or 1"""
+    inside: Floats
+    """queries: the share of that variance which lies inside regions, u"""
+    error: Floats
+    """queries: the variance of the margin's own answer, e"""
+
+
+@dataclass(frozen=True, eq=False)
+class Clauses:
+    """The clauses of queries, by attribute, and what they make of errors."""
+
+    by_attribute: Mapping[int, Clause]
+    queries: int
+    size: float
+
+    @cached_property
+    def _shares(self) -> dict[int, Floats]:
+        """Each clause's share, a standard deviation of its margin up: what may be, not what is estimated."""
+        return {
+            at: np.where(one.restricting, np.clip(np.abs(one.share) + np.sqrt(one.error) / self.size, LEAST, 1.0), 1.0)
+            for at, one in self.by_attribute.items()
+        }
+
+    @cached_property
+    def _reach(self) -> dict[int, Floats]:
+        """The x of each clause: 0 where a query does not restrict the attribute."""
+        found = {}
+        for at, one in self.by_attribute.items():
+            variance = one.variance + np.sqrt(one.error) / self.size
+            found[at] = np.where(one.restricting, np.minimum(variance, 0.25) ** GAMMA / self._shares[at] ** 2, 0.0)
+        return found
+
+    @cached_property
+    def _together(self) -> Floats:
+        """The product of all shares."""
+        return np.prod([np.ones(self.queries), *self._shares.values()], axis=0)
+
+    def others(self, *but: int) -> Floats:
+        """Multiply the shares of all clauses but some."""
+        return np.asarray(self._together / np.prod([np.ones(self.queries), *(self._shares[at] for at in but)], axis=0))
+
+    def restricted(self, *attributes: int) -> Booleans:
+        """Tell which queries restrict all of some attributes."""
+        everyone = np.ones(self.queries, np.bool_)
+        found = [self.by_attribute[at].restricting if at in self.by_attribute else ~everyone for at in attributes]
+        return np.logical_and.reduce([everyone, *found])
+
+    def margin_noise(self, values: Floats, total: float) -> Floats:
+        """Add up how far margins move answers; who is not restricted at all is counted by the size, of a variance."""
+        noise = np.full(self.queries, ROUNDING)
+        alone = np.ones(self.queries, np.bool_)
+        for at, one in self.by_attribute.items():
+            people = np.maximum(np.maximum(self.size * np.abs(one.share), np.sqrt(one.error)), 1.0)
+            reach = np.maximum(self.others(at), np.minimum(np.abs(values) / people, 1.0))
+            noise = noise + np.where(one.restricting, reach**2 * one.error, 0.0)
+            alone &= ~one.restricting
+        return np.where(alone, total, noise)
+
+    def model_error(self) -> Floats:
+        """Say how far clauses may hang together where regions do not tell: S."""
+        pairs, triples = _symmetric(self._reach.values(), self.queries)
+        told = (reach * (1 - self.by_attribute[at].inside) for at, reach in self._reach.items())
+        told_pairs, told_triples = _symmetric(told, self.queries)
+        untold = PAIR**2 * (pairs - told_pairs) + TRIPLE**2 * (triples - told_triples)
+        return np.asarray(self.size * self._together * np.sqrt(np.maximum(untold, 0.0)))
+
+    def even_spread(self) -> Floats:
+        """Say how far people may be from an even spread inside regions, where no margin tells."""
+        spread = np.zeros(self.queries)
+        for at, one in self.by_attribute.items():
+            spread = spread + self.others(at) ** 2 * np.where(one.restricting, one.variance * one.inside, 0.0)
+        return np.asarray(self.size * np.sqrt(spread) / 2)
+
+    def most(self) -> Floats:
+        """Bound answers to several clauses by the smallest that one alone allows."""
+        bounds = [
+            np.where(one.restricting, self.size * one.share + Z95 * np.sqrt(one.error + ROUNDING), np.inf)
+            for one in self.by_attribute.values()
+        ]
+        several = np.sum([np.zeros(self.queries), *(one.restricting for one in self.by_attribute.values())], axis=0) > 1
+        return np.where(several, np.min([np.full(self.queries, np.inf), *bounds], axis=0), np.inf)
+
+
+def _symmetric(each: Iterable[Floats], queries: int) -> tuple[Floats, Floats]:
+    """Sum the products of all pairs and of all triples.
+
+    >>> [one.tolist() for one in _symmetric([np.array([1.0]), np.array([2.0]), np.array([3.0])], 1)]
+    [[11.0], [6.0]]
+    """
+    singles, pairs, triples = (np.zeros(queries) for _ in range(3))
+    for one in each:
+        triples, pairs, singles = triples + one * pairs, pairs + one * singles, singles + one
+    return pairs, triples
 
 
 def half_widths(level: float, noise: Floats, model: Floats) -> Floats:

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from sfumato.arrays import Codes, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Regions, Sides
-from sfumato.models.intervals import half_widths
+from sfumato.models.intervals import Z95, half_widths
 from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
-Z95 = 1.959963984540054
 LEVEL = 0.95
 Cause = Literal["noise", "sampling"]
 Nonnegative = Literal["projection", "clamp"]

@@ -7,7 +7,6 @@ looked at. How regions then add up is for each kind to say.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,10 +20,10 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Codes, Floats, Integers, row_keys
 from sfumato.errors import BLAME, ReleaseError
 from sfumato.geometry.regions import Regions, Sides
-from sfumato.models.fitting import GAMMA, Fitted, Margins, Size
-from sfumato.models.intervals import ROUNDING, SIGMA
-from sfumato.models.margins import Margin, Spread, is_level, margins_of, people_of, sums_within
-from sfumato.models.model import Z95, Answers, Groups, Model, Nonnegative, Query
+from sfumato.models.fitting import Fitted, Margins, Size
+from sfumato.models.intervals import CLASS, Clause, Clauses
+from sfumato.models.margins import Beside, Margin, Spread, is_level, margins_of, people_of, sums_within
+from sfumato.models.model import Answers, Groups, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.schema.schema import Predictor, Schema
 
@@ -35,6 +34,8 @@ WHOLE, PARTLY, UNTOUCHED = 0, 1, 2
 `UNTOUCHED` on nothing is."""
 BYTES = 16
 """What a leaf or a range takes for each clause, about: weights, shares and states."""
+MOST_AT_ONCE = 2**22
+"""So many numbers of queries and regions are held at a time."""
 MOST_HELD = 2**24
 """So many numbers on the way to cells are held at a time, or as many as there are cells."""
 DECIMALS = 3
@@ -120,8 +121,6 @@ class Sums:
 
     values: Floats
     """queries x classes: people in what they cover"""
-    resolved: Floats
-    """queries x classes: people in the regions that they cover wholly"""
     variances: Floats
     """queries x classes, or queries x 1 where classes err alike: the variance of the value of one class"""
     aligned: Booleans
@@ -131,89 +130,19 @@ class Sums:
     def none(cls, queries: int, classes: int) -> Sums:
         """Begin with nobody."""
         shape = (queries, classes)
-        return cls(np.zeros(shape), np.zeros(shape), np.zeros((queries, 1)), np.ones(queries, np.bool_))
-
-
-CLASS = -1
-"""The number of the class among attributes."""
+        return cls(np.zeros(shape), np.zeros(shape), np.ones(queries, np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
-class Clause:
-    """What queries restrict one attribute, or the class, to."""
+class Errors:
+    """How far answers may err."""
 
-    shares: Floats
-    """ranges x queries: the share of each range's people; all of them where a query does not restrict it"""
-    restricting: Booleans
-    share: Floats
-    """queries: the share of all people"""
-    inside: Floats
-    """queries: the share of the clause's variance that lies inside regions"""
-    error: Floats
-    """queries: the variance of the margin's own answer"""
-
-
-@dataclass(frozen=True, eq=False)
-class Clauses:
-    """The clauses of queries, by attribute, and what they make of errors (see `intervals`)."""
-
-    by_attribute: Mapping[int, Clause]
-    queries: int
-
-    def upper(self, size: float) -> dict[int, tuple[Floats, Floats]]:
-        """Bound the share of each clause, and of those whom it leaves out, by a standard deviation of its margin."""
-        return {
-            at: (
-                np.where(one.restricting, np.minimum(one.share + np.sqrt(one.error) / size, 1.0), 1.0),
-                np.where(one.restricting, np.minimum(1 - one.share + np.sqrt(one.error) / size, 1.0), 0.0),
-            )
-            for at, one in self.by_attribute.items()
-        }
-
-    def others(self, size: float, *but: int) -> Floats:
-        """Multiply the shares of all clauses but some."""
-        product = np.ones(self.queries)
-        for at, (share, _) in self.upper(size).items():
-            if at not in but:
-                product = product * share
-        return product
-
-    def margin_noise(self, values: Floats, size: float) -> Floats:
-        """Add up how far margins move answers."""
-        noise = np.full(self.queries, ROUNDING)
-        for at, one in self.by_attribute.items():
-            people = np.maximum(np.maximum(size * one.share, np.sqrt(one.error)), 1.0)
-            reach = np.maximum(self.others(size, at), np.minimum(np.abs(values) / people, 1.0))
-            noise = noise + np.where(one.restricting, reach**2 * one.error, 0.0)
-        return noise
-
-    def together(self, size: float, strength: float) -> Floats:
-        """Say how far clauses may hang together where regions do not tell."""
-        upper, variance = self.upper(size), np.zeros(self.queries)
-        reach = {at: (share * left) ** GAMMA for at, (share, left) in upper.items()}
-        for one, other in itertools.combinations(self.by_attribute, 2):
-            told = (1 - self.by_attribute[one].inside) * (1 - self.by_attribute[other].inside)
-            variance = variance + self.others(size, one, other) ** 2 * reach[one] * reach[other] * (1 - told)
-        for three in itertools.combinations(self.by_attribute, 3):
-            variance = variance + self.others(size, *three) ** 2 * np.prod([reach[at] for at in three], axis=0)
-        return np.asarray(strength * size * np.sqrt(variance))
-
-    def spread(self, size: float) -> Floats:
-        """Say how far people may be from an even spread inside regions, where no margin tells."""
-        upper, variance = self.upper(size), np.zeros(self.queries)
-        for at, one in self.by_attribute.items():
-            share, left = upper[at]
-            variance = variance + self.others(size, at) ** 2 * share * left * np.where(one.restricting, one.inside, 0.0)
-        return np.asarray(size * np.sqrt(variance) / 2)
-
-    def most(self, size: float) -> Floats:
-        """Bound answers to several clauses by the smallest that one alone allows."""
-        bounds = [
-            np.where(one.restricting, size * one.share + Z95 * np.sqrt(one.error + ROUNDING), np.inf)
-            for one in self.by_attribute.values()
-        ]
-        several = sum((one.restricting.astype(np.int64) for one in self.by_attribute.values()), np.zeros(self.queries))
-        return np.where(several > 1, np.min([np.full(self.queries, np.inf), *bounds], axis=0), np.inf)
+    noise: Floats
+    """as variances"""
+    model: Floats
+    """as scales"""
+    most: Floats
+    """more than this cannot be"""
 
 
 class RegionModel(Model):
@@ -275,41 +204,10 @@ class RegionModel(Model):
     def counts(self) -> Noisy:
         """The counts of the regions as they were measured, the last time: regions x classes."""
 
-    @cached_property
-    def fitted(self) -> Fitted | None:
-        """The distribution that agrees with all that was measured; None where margins were not bought."""
-        margins = self.all_margins
-        if margins is None:
-            return None
-        regions = np.arange(self.structure.regions)
-        return Fitted(margins, self.sides, [side.number(regions) for side in self.sides], self.interacting(margins))
-
-    @cached_property
-    def all_margins(self) -> Margins | None:
-        """The margins of all attributes and the class, if they were bought."""
-        classes = [
-            one
-            for one in self.draft.measurements
-            if one.question.is_marginal() and not one.question.attributes and one.question.classes > 1
-        ]
-        needed = {at for at, leaves in enumerate(self.schema.shape) if leaves > 1}
-        if self.draft.is_exact or not needed <= self.margins.keys() or (len(self.schema.classes) > 1 and not classes):
-            return None
-        return Margins.of(self.schema.shape, self.margins, classes, Size.of(self.draft.measurements))
-
-    @abstractmethod
-    def interacting(self, margins: Margins) -> Floats:
-        """Put what the regions' counts say of attributes together on top of margins: masses of regions x classes."""
-
     @property
     @abstractmethod
-    def measured(self) -> Floats:
-        """The estimates of the regions' counts from their own measurements alone: regions x classes."""
-
-    @cached_property
     def values(self) -> Floats:
         """The best estimates of the regions' counts: regions x classes."""
-        return self.measured if self.fitted is None else self.fitted.masses
 
     @property
     @abstractmethod
@@ -328,14 +226,44 @@ class RegionModel(Model):
     def majorities(self) -> Integers:
         """Find each region's most frequent class."""
 
-    @abstractmethod
     def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
-        """Sum over the regions; the share is what queries have of attributes that are not split."""
+        """Weigh every region by the product of what is covered of its ranges; the share is what queries have of
+        attributes that are not split.
+        """
+        sums = Sums.none(len(share.weights), self.values.shape[1])
+        for asking in self.blocks(len(share.weights)):
+            weights, states = self._covered(overlaps, asking, share.among(asking))
+            sums.values[asking] = weights @ self.values
+            sums.aligned[asking] = ~(states == PARTLY).any(axis=1)
+            sums.variances[asking] = self.own_variances(weights)
+        return sums
+
+    def blocks(self, queries: int) -> list[Integers]:
+        """Divide queries into blocks, each of which fits in memory together with all regions."""
+        most = max(1, MOST_AT_ONCE // max(self.structure.regions, 1))
+        return np.split(np.arange(queries), np.arange(most, queries, most))
+
+    def _covered(self, overlaps: Mapping[int, Overlap], asking: Integers, share: Share) -> tuple[Floats, States]:
+        """Find what queries cover of each region, and how: queries x regions."""
+        shape = (len(asking), self.structure.regions)
+        weights, states = np.empty(shape), np.empty(shape, np.uint8)
+        weights[:], states[:] = share.weights[:, None], share.states[:, None]
+        for at, overlap in overlaps.items():
+            some = np.flatnonzero(overlap.clause_of[asking])
+            if len(some) and len(overlap.shares) > 1:
+                clauses = overlap.clause_of[asking[some]]
+                weights[some] *= overlap.shares.T[clauses].take(self.numbers[at], axis=1)
+                states[some] |= overlap.states.T[clauses].take(self.numbers[at], axis=1)
+        return weights, states
+
+    @abstractmethod
+    def own_variances(self, weights: Floats) -> Floats:
+        """Give the variances of weighted sums of the regions' own counts: queries x 1, or x classes."""
 
     @cached_property
-    @abstractmethod
     def ranges(self) -> Mapping[int, Integers]:
-        """The ranges of each attribute that must be covered to sum over the regions."""
+        """The ranges that regions have of each attribute."""
+        return {attribute: side.ranges for attribute, side in enumerate(self.sides)}
 
     @property
     def groups(self) -> int:
@@ -350,8 +278,6 @@ class RegionModel(Model):
     @cached_property
     def spreads(self) -> list[Spread]:
         """How people are spread over the leaves of each attribute, in the order of which regions have ranges."""
-        if self.fitted is not None:
-            return [Spread.of(len(weights), weights) for weights in self.fitted.weights]
         people = [people_of(self.margins[at]) if at in self.margins else None for at in range(len(self.schema.shape))]
         return [
             Spread.of(leaves, None if one is None else one[side.order])
@@ -369,58 +295,74 @@ class RegionModel(Model):
 
     def answer(self, queries: Sequence[Query]) -> Answers:
         """Cover ranges, sum over regions, weigh classes; then see how far all of it may err."""
-        ordered = [self._ordered(query) for query in queries]
+        scales, ordered, classes = self._scaled(queries)
         overlaps = overlaps_of(self.ranges, self.spreads, ordered)
         sums = self.sums(overlaps, _settled(overlaps, len(queries)))
-        classes = np.stack([query.classes for query in queries])
         values = (sums.values * classes).sum(axis=1)
-        clauses = self._clauses(ordered, classes)
+        errors = self.errors(values, sums, self._clauses(ordered, classes), classes)
+        plain = np.array([_is_plain(query) for query in queries])
+        most = np.where(plain, errors.most, np.inf)
+        model = np.where(sums.aligned, 0.0, errors.model)
         texts = tuple(query.text for query in queries)
-        if self.fitted is None:
-            variances = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
-            size = max(float(self.values.sum()), 1.0)
-            model = np.where(sums.aligned, 0.0, np.hypot(clauses.spread(size), clauses.together(size, SIGMA)))
-            return Answers(texts, values, np.sqrt(variances), model, np.full(len(values), np.inf), self.cause)
-        size = self.fitted.margins.size.value
-        noise = clauses.margin_noise(values, size) + self.region_noise(clauses)
-        model = clauses.together(size, self.strength)
-        return Answers(texts, values, np.sqrt(noise), model, clauses.most(size), self.cause)
+        return Answers(texts, values * scales, np.sqrt(errors.noise) * scales, model * scales, most, self.cause)
 
-    @property
-    def strength(self) -> float:
-        """How strongly attributes hang together inside regions."""
-        return SIGMA
+    def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:  # noqa: ARG002
+        """Add up the noise of the regions' own counts, and what spreading inside regions had to assume."""
+        noise = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
+        model = np.hypot(clauses.even_spread(), clauses.model_error())
+        return Errors(noise, model, np.full(len(noise), np.inf))
 
-    def region_noise(self, clauses: Clauses) -> Floats:  # noqa: ARG002
-        """Bound what is left of the noise of the regions' counts in answers, as variances."""
-        return np.zeros(1)
+    def clause_errors(self, attribute: int, weights: Floats) -> Floats:  # noqa: ARG002
+        """Tell the error of one-way answers that rest on a margin, as variances: weights of leaves, queries x leaves,
+        or of classes.
+        """
+        return np.zeros(len(weights))
+
+    def _scaled(self, queries: Sequence[Query]) -> tuple[Floats, list[dict[int, Floats]], Floats]:
+        """Bring weights to at most 1, in the order of which regions have ranges; and give what was divided by."""
+        scales, ordered = np.ones(len(queries)), []
+        classes = np.stack([query.classes for query in queries])
+        most = np.abs(classes).max(axis=1)
+        most[most == 0] = 1.0
+        for number, query in enumerate(queries):
+            each = {at: max(float(np.abs(weights).max()), 0.0) or 1.0 for at, weights in query.weights.items()}
+            ordered.append({at: weights[self.sides[at].order] / each[at] for at, weights in query.weights.items()})
+            scales[number] = math.prod(each.values()) * most[number]
+        return scales, ordered, classes / most[:, None]
 
     def _clauses(self, queries: Sequence[Mapping[int, Floats]], classes: Floats) -> Clauses:
         """See what queries restrict each attribute and the class to."""
         found: dict[int, Clause] = {}
-        regions, masses = np.arange(self.structure.regions), np.maximum(self.values, 0.0).sum(axis=1)
-        total = max(float(masses.sum()), 1e-9)
+        by_region = np.maximum(self.values, 0.0)
+        masses, total = by_region.sum(axis=1), max(float(by_region.sum()), 1e-9)
         sides = {at: side.ranges for at, side in enumerate(self.sides)}
+        squares = [{at: weights**2 for at, weights in query.items()} for query in queries]
+        second = overlaps_of(sides, self.spreads, squares)
         for at, overlap in overlaps_of(sides, self.spreads, queries).items():
-            shares = overlap.shares[:, overlap.clause_of]
-            by_range = np.bincount(self.sides[at].number(regions), masses, len(shares))
-            share = by_range @ shares / total
-            spread = by_range @ (shares * (1 - shares)) / total
-            inside = np.clip(spread / np.maximum(share * (1 - share), 1e-12), 0.0, 1.0)
+            shares, restricting = overlap.shares[:, overlap.clause_of], overlap.clause_of > 0
+            by_range = np.bincount(self.numbers[at], masses, len(shares)) / total
+            share, square = by_range @ shares, second[at].shares[:, overlap.clause_of]
+            variance = by_range @ square - share**2
+            inside = np.clip(by_range @ (square - shares**2) / np.maximum(variance, 1e-12), 0.0, 1.0)
             error = np.zeros(len(queries))
-            restricting = overlap.clause_of > 0
-            if self.fitted is not None:
-                weights = np.stack([queries[number][at] for number in np.flatnonzero(restricting).tolist()])
-                back = weights[:, np.argsort(self.sides[at].order)]
-                error[restricting] = self.fitted.margins.errors(at, back, share[restricting] * total)
-            found[at] = Clause(shares, restricting, share, inside, error)
+            weights = np.stack([queries[number][at] for number in np.flatnonzero(restricting).tolist()])
+            back = weights[:, np.argsort(self.sides[at].order)]
+            error[restricting] = self.clause_errors(at, back)
+            found[at] = Clause(shares, restricting, share, np.maximum(variance, 0.0), inside, error)
         restricting = (classes != 1).any(axis=1)
         if restricting.any():
-            by_class = np.maximum(self.values, 0.0).sum(axis=0)
-            error = np.zeros(len(queries)) if self.fitted is None else self.fitted.margins.class_errors(classes)
-            share = np.where(restricting, classes @ by_class / total, 1.0)
-            found[CLASS] = Clause(classes.T, restricting, share, np.zeros(len(queries)), error * restricting)
-        return Clauses(found, len(queries))
+            by_class = by_region.sum(axis=0) / total
+            share = np.where(restricting, classes @ by_class, 1.0)
+            error = self.clause_errors(CLASS, classes)
+            variance = np.where(restricting, np.maximum(classes**2 @ by_class - share**2, 0.0), 0.0)
+            found[CLASS] = Clause(classes.T, restricting, share, variance, 0 * share, error * restricting)
+        return Clauses(found, len(queries), max(total, 1.0))
+
+    @cached_property
+    def numbers(self) -> list[Integers]:
+        """The range that each region has of each attribute."""
+        regions = np.arange(self.structure.regions)
+        return [side.number(regions) for side in self.sides]
 
     def _ordered(self, query: Query) -> dict[int, Floats]:
         return {at: weights[self.sides[at].order] for at, weights in query.weights.items()}
@@ -472,6 +414,87 @@ class RegionModel(Model):
     def classify(self, columns: Sequence[Codes]) -> Integers:
         """Take the most frequent class of each row's region."""
         return self.majorities()[self.structure.regions_of(columns)]
+
+
+class FittedModel(RegionModel):
+    """Regions whose counts are fitted together with margins, where these were bought; else they stand alone."""
+
+    @cached_property
+    def fitted(self) -> Fitted | None:
+        """The distribution that agrees with all that was measured; None where margins were not bought."""
+        margins = self.all_margins
+        if margins is None:
+            return None
+        return Fitted(margins, self.sides, self.numbers, self.interacting(margins))
+
+    @cached_property
+    def all_margins(self) -> Margins | None:
+        """The margins of all attributes and the class, and what regions say of them; None if they were not bought."""
+        needed = {at for at, leaves in enumerate(self.schema.shape) if leaves > 1}
+        if self.draft.is_exact or not needed <= self.margins.keys():
+            return None
+        everyone = [one for one in self.draft.measurements if one.question.is_marginal() and not self.is_own(one)]
+        classes = [(one.counts[0], float(one.noisy.variances[0])) for one in everyone if not one.question.attributes]
+        if len(self.schema.classes) > 1 and not any(len(counts) > 1 for counts, _ in classes):
+            return None
+        own = self.class_counts
+        totals = [(float(one.counts.sum()), float(one.noisy.variances.sum()) * one.counts.shape[1]) for one in everyone]
+        size = Size.of([*totals, (float(own[0].sum()), own[1] * len(own[0]))])
+        classes = [(counts, variance) for counts, variance in (*classes, own) if len(counts) == len(own[0])]
+        return Margins.of(self.schema.shape, self.margins, self.part_sums(), classes, size)
+
+    @property
+    @abstractmethod
+    def class_counts(self) -> tuple[Floats, float]:
+        """What the regions' own counts say of each class, and the variance of that."""
+
+    @abstractmethod
+    def part_sums(self) -> Mapping[int, Beside]:
+        """What the regions' own counts say of parts of attributes."""
+
+    @abstractmethod
+    def interacting(self, margins: Margins) -> Floats:
+        """Put what the regions' counts say of attributes together on top of margins: masses of regions x classes."""
+
+    @property
+    @abstractmethod
+    def measured(self) -> Floats:
+        """The estimates of the regions' counts from their own measurements alone: regions x classes."""
+
+    @cached_property
+    def values(self) -> Floats:
+        """The best estimates of the regions' counts: regions x classes."""
+        return self.measured if self.fitted is None else self.fitted.masses
+
+    @cached_property
+    def spreads(self) -> list[Spread]:
+        """The fitted weights of the leaves."""
+        if self.fitted is None:
+            return super().spreads
+        return [Spread.of(len(weights), weights) for weights in self.fitted.weights]
+
+    def clause_errors(self, attribute: int, weights: Floats) -> Floats:
+        """Ask the margins."""
+        if self.fitted is None:
+            return super().clause_errors(attribute, weights)
+        margins = self.fitted.margins
+        return margins.class_errors(weights) if attribute == CLASS else margins.errors(attribute, weights)
+
+    def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:
+        """Add up the noise of margins, of what regions add to them, and what is assumed inside regions."""
+        if self.fitted is None:
+            return super().errors(values, sums, clauses, classes)
+        noise = clauses.margin_noise(values, self.fitted.margins.size.variance) + self.region_noise(clauses, sums)
+        return Errors(noise, clauses.model_error(), clauses.most())
+
+    @abstractmethod
+    def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:
+        """Bound what is left of the noise of the regions' counts in fitted answers, as variances."""
+
+
+def _is_plain(query: Query) -> bool:
+    """Tell whether a query asks for people, and not for a weighted sum."""
+    return all(((one == 0) | (one == 1)).all() for one in (*query.weights.values(), query.classes))
 
 
 def _settled(overlaps: Mapping[int, Overlap], queries: int) -> Share:
