@@ -33,7 +33,7 @@ from sfumato.geometry.candidates import (
     taxonomy_candidates,
 )
 from sfumato.geometry.grid import Grid
-from sfumato.methods.margins import buy_margins, margin_parts
+from sfumato.methods.margins import SHARES, Purpose, buy_margins, margin_parts, margins_parameter, purpose_parameter
 from sfumato.methods.method import Method, number, one_of, parameter, share, truth
 from sfumato.privacy.budget import Schedule, payable
 from sfumato.privacy.choices import Choices
@@ -43,6 +43,8 @@ from sfumato.privacy.scores import SCORES, Deviation, InfoGain, Max, Score, Sele
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema
 
+MARGINS = Fraction(1, 5)
+"""The share of epsilon that margins get where the release is for classification."""
 AUTO_COUNT = 4
 """With h = auto, a cell should hold on average at least this many times the scale of its noise."""
 SIZE = Fraction(1, 50)
@@ -158,7 +160,7 @@ class DiffGen(Method):
     )
 
     specializations: int | Literal["auto"] = parameter(
-        10,
+        "auto",
         "h, how many values are specialized; auto pays for a noisy size of the table and takes what its counts can "
         "bear.",
         read=steps_or_auto,
@@ -182,11 +184,8 @@ class DiffGen(Method):
     selection: Selection = parameter(
         "permute-and-flip", "How candidates are chosen; exponential is the paper's.", read=one_of(get_args(Selection))
     )
-    margins: Fraction = parameter(
-        Fraction(1, 5),
-        "The share of epsilon spent on one-way margins, which spread counts inside groups; 0 is the paper's way.",
-        read=share(),
-    )
+    purpose: Purpose = purpose_parameter()
+    margins: Fraction | None = margins_parameter()
     growth: Fraction = parameter(
         Fraction(1, 2),
         "The share of the rest that is spent on choosing specializations.",
@@ -214,6 +213,11 @@ class DiffGen(Method):
         )
 
     @property
+    def margin_share(self) -> Fraction:
+        """The share of epsilon that margins get."""
+        return SHARES.get(self.purpose, MARGINS) if self.margins is None else self.margins
+
+    @property
     def model(self) -> str:
         """The model of a grid: groups are its regions."""
         return "grid"
@@ -221,7 +225,7 @@ class DiffGen(Method):
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon among margins, choices and counts."""
         self._refuse_schema(schema)
-        parts = dict(margin_parts(schema, epsilon * self.margins))
+        parts = dict(margin_parts(schema, epsilon * self.margin_share))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.specializations == "auto":
             parts |= {"size": rest * SIZE, "growth": rest * (self.growth - SIZE)}

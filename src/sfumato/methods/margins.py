@@ -1,6 +1,6 @@
 """One-way margins: how a method shares a part of its budget among them, and measures them.
 
-Margins say how people are spread inside regions; the papers do without. Of an attribute with few leaves, the leaves
+All answers of a release agree with its margins; the papers do without. Of an attribute with few leaves, the leaves
 alone are measured. Of one with many, a range adds up the noise of many leaves, and coarser levels of the attribute's
 halving pay off. Which levels are measured and how they share the margin's budget is decided by the number of leaves
 alone, which is public, for the least expected error of the share of people below a border between two leaves, any
@@ -13,17 +13,31 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.geometry.halving import borders, height, parts
+from sfumato.methods.method import one_of, optional, parameter, share
 from sfumato.privacy.budget import Schedule
 from sfumato.privacy.measurements import Measurement
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema, variables_of
 
+Purpose = Literal["balanced", "counts", "classification"]
+"""What a release is for: counts by a few attributes, telling the class, or both."""
+SHARES: Mapping[str, Fraction] = {"balanced": Fraction(1, 2), "counts": Fraction(4, 5)}
+"""The share of epsilon that margins get, by purpose; for classification each method knows best."""
+PURPOSE_SAYS = (
+    "What the release is for: counts, classification, or both (balanced). It decides the share of epsilon that one-way "
+    "margins get."
+)
+MARGINS_SAYS = (
+    "The share of epsilon spent on one-way margins, which all answers agree with; if not given, what the purpose calls "
+    "for; 0 is the paper's way."
+)
 FINENESS = 100
 """Weights of margins are rounded to one part in so many."""
 ROUNDS = 12
@@ -34,15 +48,25 @@ WORTH_IT = 0.99
 """A plan must have at most this part of the error of a simpler one to be preferred."""
 
 
+def purpose_parameter() -> Any:
+    """Declare what a release is for."""
+    return parameter("balanced", PURPOSE_SAYS, read=one_of(get_args(Purpose)), option="for")
+
+
+def margins_parameter() -> Any:
+    """Declare the share of epsilon for margins."""
+    return parameter(None, MARGINS_SAYS, read=optional(share()))
+
+
 def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
     """Share a budget among all levels of the margins of all attributes, the class included.
 
     An attribute gets as the cube root of its expected error: that has the least sum of error / epsilon^2.
     """
     weights = {
-        _label(name, leaves, depth): max(round(FINENESS * share * plan_levels(leaves).error ** (1 / 3)), 1)
+        _label(name, leaves, depth): max(round(FINENESS * part * plan_levels(leaves).error ** (1 / 3)), 1)
         for name, leaves in _margins(schema)
-        for depth, share in plan_levels(leaves).shares.items()
+        for depth, part in plan_levels(leaves).shares.items()
     }
     return {label: budget * weight / sum(weights.values()) for label, weight in weights.items() if budget}
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from sfumato.arrays import Floats, Integers
 from sfumato.geometry.regions import Sides
-from sfumato.models.intervals import GAMMA
+from sfumato.models.intervals import GAMMA, PAIR, TRIPLE
 from sfumato.models.margins import Beside, Estimator, Margin, people_of
 
 LEAST_SHARE = 1e-6
@@ -36,11 +36,16 @@ STALLED = 0.999
 """or when SWEEPS of them hardly bring it nearer: measurements that contradict each other cannot all be met."""
 SWEEPS = 10
 MOST_SWEEPS = 400
-TAUS = np.concatenate([[0.0], 10.0 ** np.arange(-5.0, 1.1, 0.25)])
-"""How much departures vary before noise: these multiples of what they vary with it are tried."""
+POWERS = np.arange(-4.0, 1.6, 0.25)
+"""How much departures vary before noise: what is typical, or what they vary with noise, times these powers of 10."""
+FAMILIAR = 0.7
+"""The standard deviation of that power, where it is known what is typical."""
 MOST_CELLS = 1 << 20
 """Of larger grids only pairs are looked at and not triples, and they are raked to margins alone."""
 PAIR_SWEEPS = 40
+TYPICAL = {2: 2 * PAIR**2, 3: 2 * TRIPLE**2}
+"""How much pairs and triples of attributes vary around independence, typically: t_2 of scale S is about as far from 0
+as a normal distribution of variance 2 S^2, its tails apart."""
 
 
 @dataclass(frozen=True)
@@ -125,17 +130,24 @@ def _scaled(people: Floats, total: float) -> Floats:
     return np.asarray(positive * (total / positive.sum()))
 
 
-def shrunk(departures: Floats, noise: Floats, scale: Floats) -> tuple[Floats, Floats]:
+def shrunk(departures: Floats, noise: Floats, scale: Floats, typical: float = 0.0) -> tuple[Floats, Floats]:
     """Shrink departures d with noise of variance n, before which they vary by tau s: to d tau s / (tau s + n).
 
-    tau is that of the largest marginal likelihood, in which d has variance tau s + n: one number for all of them, or 0
-    if noise alone explains them. What is left of the variance is tau s n / (tau s + n).
+    tau is one number for all of them, and not known: d has variance tau s + n, so what is seen makes some tau likelier
+    than others, and the mean over all of them is taken. Beforehand a tau near the typical one is likelier, if there is
+    such. What is left of the variance is the mean of tau s n / (tau s + n), and how far the means for different tau are
+    apart.
     """
-    taus = TAUS * (float((departures**2).mean()) + 1e-12) / (float(scale.mean()) + 1e-300)
-    losses = [float((np.log(tau * scale + noise) + departures**2 / (tau * scale + noise)).sum()) for tau in taus]
-    tau = float(taus[int(np.argmin(losses))])
-    kept = tau * scale / (tau * scale + noise)
-    return departures * kept, kept * noise
+    centre = typical or (float((departures**2).mean()) + 1e-12) / (float(scale.mean()) + 1e-300)
+    spans = [centre * 10.0**power * scale for power in POWERS]
+    logs = np.array([-float((np.log(one + noise) + departures**2 / (one + noise)).sum()) / 2 for one in spans])
+    logs -= (POWERS / FAMILIAR) ** 2 / 2 if typical else 0.0
+    weights = np.exp(logs - logs.max())
+    kept, square, left = (np.zeros(departures.shape) for _ in range(3))
+    for span, weight in zip(spans, weights / weights.sum(), strict=True):
+        part = span / (span + noise)
+        kept, square, left = kept + weight * part, square + weight * part**2, left + weight * part * noise
+    return departures * kept, left + departures**2 * np.maximum(square - kept**2, 0.0)
 
 
 @dataclass(eq=False)
@@ -241,7 +253,7 @@ def interactions_of(counts: Floats, variances: Floats, shares: Sequence[Floats],
             found, noise, scale = _departures(counts, variances, chosen, shares, total)
             rest = rest - _spread(found, chosen, shares)
             if order >= 2:
-                moved, errors[chosen] = shrunk(found, noise, scale)
+                moved, errors[chosen] = shrunk(found, noise, scale, TYPICAL[order])
                 masses = masses + _spread(moved, chosen, shares)
                 if order == 2 and moved.any():
                     pairs[chosen] = _possible(moved, [shares[axis] for axis in chosen], total)

@@ -150,17 +150,22 @@ class GridModel(FittedModel):
         """Spread along the axes of the grid."""
         return cells_of_grid(self.grid, counts, {at: self.leaf_spreads[at] for at in attributes})
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The number of ranges of each attribute in `table`."""
+        return self.grid.parts
+
     @cached_property
-    def _table(self) -> Floats:
-        """The regions x their estimates by class, and their variance."""
+    def table(self) -> Floats:
+        """What is summed over: the regions x their estimates by class, and the variance of one."""
         return np.column_stack([self.values, self.variances])
 
     def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
         """Sum attributes out, for all queries that restrict the same ones at once."""
-        sums = Sums.none(len(share.weights), self._table.shape[1] - 1)
-        everyone, split = np.arange(len(share.weights)), self.grid.split_attributes
-        for asking, attributes, table in self._summed(overlaps, everyone, (), split, self._table):
-            first = self.grid.parts[attributes[0]] if attributes else 1
+        sums = Sums.none(len(share.weights), self.table.shape[1] - 1)
+        everyone, split = np.arange(len(share.weights)), [at for at, parts in enumerate(self.axes) if parts > 1]
+        for asking, attributes, table in self._summed(overlaps, everyone, (), split, self.table):
+            first = self.axes[attributes[0]] if attributes else 1
             most = max(1, MOST_AT_ONCE // max(first, table.size // first))
             for some in np.split(asking, np.arange(most, len(asking), most)):
                 self._ask(sums, {at: overlaps[at] for at in attributes}, some, table, share.among(some))
@@ -176,13 +181,12 @@ class GridModel(FittedModel):
     ) -> Iterator[Summed]:
         """Sum out what queries do not restrict, attribute by attribute, for all of them that go the same way."""
         if not rest:
-            yield asking, kept, table.reshape(-1, self._table.shape[1])
+            yield asking, kept, table.reshape(-1, self.table.shape[1])
             return
         first, later = rest[0], rest[1:]
         restricting = overlaps[first].clause_of[asking] > 0 if first in overlaps else np.zeros(len(asking), np.bool_)
         if not restricting.all():
-            parts = self.grid.parts
-            summed = table.reshape(math.prod(parts[at] for at in kept), parts[first], -1).sum(axis=1)
+            summed = table.reshape(math.prod(self.axes[at] for at in kept), self.axes[first], -1).sum(axis=1)
             yield from self._summed(overlaps, asking[~restricting], kept, later, summed)
         if restricting.any():
             yield from self._summed(overlaps, asking[restricting], (*kept, first), later, table)
@@ -193,7 +197,7 @@ class GridModel(FittedModel):
         weights, states = [shares for shares, _ in found], [state for _, state in found]
         sums.values[asking] = share.weights[:, None] * _contract(table[:, :-1], weights, len(asking))
         squares = [one**2 for one in weights]
-        sums.variances[asking, 0] = share.weights**2 * _contract(table[:, -1:], squares, len(asking))[:, 0]
+        sums.variances[asking] = share.weights[:, None] ** 2 * _contract(table[:, -1:], squares, len(asking))
         partly, nobody = share.states == PARTLY, share.states >= UNTOUCHED
         for state in states:
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)

@@ -34,7 +34,7 @@ from sfumato.arrays import Booleans, Floats
 GAMMA = 1.6
 """How far two parts of shares p and q may depart from independence: as N (p (1 - p) q (1 - q))^(GAMMA / 2). With 2 all
 parts would depart by the same share of what is expected, with 1 by the most that their sizes allow."""
-PAIR = 0.18
+PAIR = 0.16
 """How strongly two attributes hang together: the scale of t_2, from Adult and a table made up."""
 TRIPLE = 0.1
 """How strongly three do, beyond what their pairs say."""
@@ -99,6 +99,11 @@ class Clauses:
         """The product of all shares."""
         return np.prod([np.ones(self.queries), *self._shares.values()], axis=0)
 
+    @cached_property
+    def several(self) -> Booleans:
+        """Which queries restrict two attributes or more; what one alone restricts is told by its margin."""
+        return np.sum([np.zeros(self.queries), *(one.restricting for one in self.by_attribute.values())], axis=0) > 1
+
     def others(self, *but: int) -> Floats:
         """Multiply the shares of all clauses but some."""
         return np.asarray(self._together / np.prod([np.ones(self.queries), *(self._shares[at] for at in but)], axis=0))
@@ -141,8 +146,7 @@ class Clauses:
             np.where(one.restricting, self.size * one.share + Z95 * np.sqrt(one.error + ROUNDING), np.inf)
             for one in self.by_attribute.values()
         ]
-        several = np.sum([np.zeros(self.queries), *(one.restricting for one in self.by_attribute.values())], axis=0) > 1
-        return np.where(several, np.min([np.full(self.queries, np.inf), *bounds], axis=0), np.inf)
+        return np.where(self.several, np.min([np.full(self.queries, np.inf), *bounds], axis=0), np.inf)
 
 
 def _symmetric(each: Iterable[Floats], queries: int) -> tuple[Floats, Floats]:

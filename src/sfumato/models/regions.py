@@ -38,6 +38,9 @@ MOST_AT_ONCE = 2**22
 """So many numbers of queries and regions are held at a time."""
 MOST_HELD = 2**24
 """So many numbers on the way to cells are held at a time, or as many as there are cells."""
+HEAVIER = 2.0
+"""Departures have heavier tails than the normal distribution that shrinking takes them for: what is left of their
+variance is more by this factor."""
 DECIMALS = 3
 """As many as estimates are shown with."""
 
@@ -484,7 +487,8 @@ class FittedModel(RegionModel):
         """Add up the noise of margins, of what regions add to them, and what is assumed inside regions."""
         if self.fitted is None:
             return super().errors(values, sums, clauses, classes)
-        noise = clauses.margin_noise(values, self.fitted.margins.size.variance) + self.region_noise(clauses, sums)
+        noise = clauses.margin_noise(values, self.fitted.margins.size.variance)
+        noise = noise + np.where(clauses.several, HEAVIER * self.region_noise(clauses, sums), 0.0)
         return Errors(noise, clauses.model_error(), clauses.most())
 
     @abstractmethod

@@ -130,7 +130,9 @@ class TreeModel(FittedModel):
         """Add up what is left of the noise of every division, of people and of classes.
 
         A node's departure from its share of its parent moves an answer by how much more of the node the query covers
-        than of the parent; one of its classes' shares by how much of it is covered.
+        than of the parent; one of its classes' shares by how much of it is covered. What margins settle does not
+        count: with c what is covered of a region by each clause, and p of everyone, the product of all c is moved by
+        what it has beyond the product of all p and the sum of (c - p) times the other p.
         """
         noise = np.empty(clauses.queries)
         for asking in self.blocks(clauses.queries):
@@ -138,24 +140,32 @@ class TreeModel(FittedModel):
         return noise
 
     def _noise_of(self, clauses: Clauses, asking: Integers) -> Floats:
-        people, nodes = self._people, np.zeros((len(self.tree), len(asking)))
-        covered = np.ones((len(asking), self.tree.regions))
-        for at, one in clauses.by_attribute.items():
+        shares = {at: one.share[asking] for at, one in clauses.by_attribute.items() if at != CLASS}
+        everyone = np.prod([np.ones(len(asking)), *shares.values()], axis=0)[:, None]
+        covered, settled = np.ones((len(asking), self.tree.regions)), np.zeros((len(asking), self.tree.regions))
+        for at, share in shares.items():
+            one = clauses.by_attribute[at]
             some = np.flatnonzero(one.restricting[asking])
-            if at != CLASS and len(some):
-                covered[some] *= one.shares[:, asking[some]].T.take(self.numbers[at], axis=1)
-        nodes[self.tree.ends] = (covered * people[self.tree.ends]).T
+            own = one.shares[:, asking[some]].T.take(self.numbers[at], axis=1)
+            covered[some] *= own
+            settled[some] += (own - share[some, None]) * (everyone[some] / np.maximum(share[some, None], 1e-9))
+        beyond = self._by_node(covered - everyone - settled)
+        noise = self._divided.people_errors[1:] @ (beyond[1:] - beyond[self.tree.parents[1:]]) ** 2
+        if CLASS not in clauses.by_attribute:
+            return np.asarray(noise)
+        classes = clauses.by_attribute[CLASS]
+        by_class, root = classes.shares[:, asking], self.estimated.values[ROOT] / max(self._people[ROOT], 1e-9)
+        reached = (self._by_node(covered - everyone) * self._people[:, None]) ** 2
+        moved = (self._divided.class_errors.T @ reached) * (by_class - root @ by_class) ** 2
+        return np.asarray(noise * classes.share[asking] ** 2 + moved.sum(axis=0))
+
+    def _by_node(self, ends: Floats) -> Floats:
+        """Average numbers of the ends (queries x ends) over the people of all nodes: nodes x queries."""
+        nodes = np.zeros((len(self.tree), len(ends)))
+        nodes[self.tree.ends] = (ends * self._people[self.tree.ends]).T
         for level in reversed(self.nodes.passes.levels):
             nodes[level.heads] = level.sums(nodes[level.nodes])
-        reached = nodes**2
-        nodes /= np.maximum(people, 1e-9)[:, None]
-        apart = nodes[1:] - nodes[self.tree.parents[1:]]
-        noise = self._divided.people_errors[1:] @ apart**2
-        if CLASS in clauses.by_attribute:
-            shares = clauses.by_attribute[CLASS].shares[:, asking]
-            beyond = shares - self.estimated.values[ROOT] @ shares / max(people[ROOT], 1e-9)
-            noise = noise + ((self._divided.class_errors.T @ reached) * beyond**2).sum(axis=0)
-        return np.asarray(noise)
+        return np.asarray(nodes / np.maximum(self._people, 1e-9)[:, None])
 
     @cached_property
     def variances(self) -> Floats:
