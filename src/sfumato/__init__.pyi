@@ -26,7 +26,7 @@ from sfumato.holder import draft as draft
 from sfumato.holder import raw_rows as raw_rows
 from sfumato.methods import METHODS as METHODS
 from sfumato.methods import Method as Method
-from sfumato.models.model import Z95 as Z95
+from sfumato.models.intervals import Z95 as Z95
 from sfumato.models.model import Answers as Answers
 from sfumato.models.model import Branch as Branch
 from sfumato.models.model import Description as Description

@@ -33,8 +33,7 @@ from sfumato.geometry.candidates import (
     taxonomy_candidates,
 )
 from sfumato.geometry.grid import Grid
-from sfumato.methods.margins import SHARES, Purpose, buy_margins, margin_parts, margins_parameter, purpose_parameter
-from sfumato.methods.method import Method, number, one_of, parameter, share, truth
+from sfumato.methods.margins import MARGINS_SAYS, PURPOSE_SAYS, SHARES, Purpose, buy_margins, margin_parts, read_margins, read_purposefrom sfumato.methods.method import Method, number, one_of, parameter, share, truth
 from sfumato.privacy.budget import Schedule, payable
 from sfumato.privacy.choices import Choices
 from sfumato.privacy.measurements import Draft, Measurement
@@ -184,8 +183,8 @@ class DiffGen(Method):
     selection: Selection = parameter(
         "permute-and-flip", "How candidates are chosen; exponential is the paper's.", read=one_of(get_args(Selection))
     )
-    purpose: Purpose = purpose_parameter()
-    margins: Fraction | None = margins_parameter()
+    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
+    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
     growth: Fraction = parameter(
         Fraction(1, 2),
         "The share of the rest that is spent on choosing specializations.",

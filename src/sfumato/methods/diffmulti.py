@@ -33,8 +33,7 @@ from sfumato.geometry.candidates import (
 )
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.margins import SHARES, Purpose, buy_margins, margin_parts, margins_parameter, purpose_parameter
-from sfumato.methods.method import Method, number, one_of, optional, parameter
+from sfumato.methods.margins import MARGINS_SAYS, PURPOSE_SAYS, SHARES, Purpose, buy_margins, margin_parts, read_margins, read_purposefrom sfumato.methods.method import Method, number, one_of, optional, parameter
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of, payable
 from sfumato.privacy.choices import Choices
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
@@ -142,8 +141,8 @@ class DiffMulti(Method):
         "The longest path allowed; the paper's schedule takes the sum of the taxonomies' heights.",
         read=optional(number("Give for example 16.", most=1000)),
     )
-    purpose: Purpose = purpose_parameter()
-    margins: Fraction | None = margins_parameter()
+    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
+    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
 
     @classmethod
     def as_published(cls, *, specializations: int | str = 1000, score: str = "max") -> DiffMulti:

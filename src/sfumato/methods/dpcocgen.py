@@ -22,8 +22,7 @@ from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import FEWER, histogram
-from sfumato.methods.margins import SHARES, Purpose, buy_margins, margin_parts, margins_parameter, purpose_parameter
-from sfumato.methods.method import Method, number, one_of, optional, parameter, share
+from sfumato.methods.margins import MARGINS_SAYS, PURPOSE_SAYS, SHARES, Purpose, buy_margins, margin_parts, read_margins, read_purposefrom sfumato.methods.method import Method, number, one_of, optional, parameter, share
 from sfumato.modl import DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS, Labels, sum_parts
 from sfumato.privacy.budget import Schedule, payable
@@ -91,8 +90,8 @@ class DPCocGen(Method):
         "The share of epsilon without margins that is spent on the histogram of all combinations.",
         read=share(least=Fraction(1, 20)),
     )
-    purpose: Purpose = purpose_parameter()
-    margins: Fraction | None = margins_parameter()
+    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
+    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
     correction: Correction = parameter(
         "dispersion",
         "How noisy counts are made fit for co-clustering: corrected for their dispersion, or clip at 0.",

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.geometry.halving import borders, height, parts
-from sfumato.methods.method import one_of, optional, parameter, share
+from sfumato.methods.method import one_of, optional, share
 from sfumato.privacy.budget import Schedule
 from sfumato.privacy.measurements import Measurement
 from sfumato.privacy.meter import Meter
@@ -38,6 +38,8 @@ MARGINS_SAYS = (
     "The share of epsilon spent on one-way margins, which all answers agree with; if not given, what the purpose calls "
     "for; 0 is the paper's way."
 )
+read_purpose = one_of(get_args(Purpose))
+read_margins = optional(share())
 FINENESS = 100
 """Weights of margins are rounded to one part in so many."""
 ROUNDS = 12
@@ -46,16 +48,6 @@ CLOSEST = 3
 """The fewest halvings between two levels, so that parts are divided in eight or more: closer ones never paid off."""
 WORTH_IT = 0.99
 """A plan must have at most this part of the error of a simpler one to be preferred."""
-
-
-def purpose_parameter() -> Any:
-    """Declare what a release is for."""
-    return parameter("balanced", PURPOSE_SAYS, read=one_of(get_args(Purpose)), option="for")
-
-
-def margins_parameter() -> Any:
-    """Declare the share of epsilon for margins."""
-    return parameter(None, MARGINS_SAYS, read=optional(share()))
 
 
 def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:

@@ -245,7 +245,10 @@ class CoclusterModel(GridModel):
     @cached_property
     def ranges(self) -> Mapping[int, Integers]:
         """Single leaves."""
-        return {at: np.arange(leaves)[:, None] + [0, 1] for at, leaves in enumerate(self.grid.shape)}
+        return {
+            at: np.stack([np.arange(leaves), np.arange(1, leaves + 1)], axis=1)
+            for at, leaves in enumerate(self.grid.shape)
+        }
 
     @cached_property
     def table(self) -> Floats:

@@ -68,12 +68,16 @@ class GridModel(FittedModel):
         if margins is None:
             return None
         split, classes = self.grid.split_attributes, len(self.schema.classes)
-        people = [np.bincount(self.grid.part_of(at), margins.people[at], self.grid.parts[at]) for at in split]
-        people += [margins.classes.copy()] if classes > 1 else []
+        people: list[Floats] = [self.by_part(at, margins.people[at]) for at in split]
+        people += [margins.classes] if classes > 1 else []
         axes = [self.grid.parts[at] for at in split] + ([classes] if classes > 1 else [])
         counts, variances = self.measured.reshape(axes), np.repeat(self.variances, classes).reshape(axes)
         shares = [np.asarray(one / one.sum(), np.float64) for one in people]
         return interactions_of(counts, variances, shares, margins.size.value)
+
+    def by_part(self, attribute: int, leaves: Floats) -> Floats:
+        """Sum numbers of leaves over the parts of an attribute."""
+        return np.bincount(self.grid.part_of(attribute), leaves, self.grid.parts[attribute]).astype(np.float64)
 
     @property
     def class_counts(self) -> tuple[Floats, float]:
@@ -84,8 +88,10 @@ class GridModel(FittedModel):
         """Sum the regions by the parts of each attribute."""
         found, classes = {}, len(self.schema.classes)
         for at in self.grid.split_attributes:
-            part, parts = self.numbers[at], self.grid.parts[at]
-            sums, variances = (np.bincount(part, one, parts) for one in (self.measured.sum(axis=1), self.variances))
+            sums, variances = (
+                np.bincount(self.numbers[at], one, self.grid.parts[at]).astype(np.float64)
+                for one in (self.measured.sum(axis=1), self.variances)
+            )
             found[at] = Beside.of(self.grid.part_of(at), sums, classes * variances)
         return found
 

@@ -167,7 +167,8 @@ class Estimator:
         precision = self.passes.precision
         spread = np.where(precision > 0, 1 / np.where(precision > 0, precision, 1.0), 0.0)
         found = self.passes.values(spread[:, None] * self.passes.coefficients(which).T)[-leaves:]
-        return found, np.linalg.inv(self.beside.leaves @ found + np.diag(self.beside.variances))
+        together = self.beside.leaves @ found + np.diag(self.beside.variances)
+        return found, np.asarray(np.linalg.inv(together), np.float64)
 
     @cached_property
     def people(self) -> Floats:

@@ -12,6 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, SupportsIndex, get_args, overload
 
 import numpy as np
@@ -56,22 +57,27 @@ def refuse_unknown(how: str) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A count, and how far it may be from the truth: by noise, or sampling, and by what the model had to assume."""
+    """A count and how far it may be from the truth: by noise, by sampling, and by what the model had to assume."""
 
     value: float
     noise: float
-    """the standard deviation from what was measured with noise, or sampled"""
-    model: float = 0.0
-    """how far people may be from where the model spreads them: the scale of a distribution with heavy tails"""
+    """the standard deviation that comes from what was measured with noise"""
+    sampling: float = 0.0
+    """the one that comes from the luck of a draw, where records were sampled"""
+    untold: float = 0.0
+    """how far the model may be off, as the scale of Student's t with two degrees of freedom"""
     most: float = math.inf
-    """more than this cannot be, by a clause alone"""
-    cause: Cause = "noise"
-    """what the noise is"""
+    """more than this cannot be: one clause alone allows no more"""
 
     @property
     def stddev(self) -> float:
-        """The standard deviation of a normal error that has the same 95 % interval."""
-        return float(half_widths(LEVEL, np.array([self.noise]), np.array([self.model]))[0] / Z95)
+        """The standard deviation of the whole error: that of a normal one with the same 95 % interval."""
+        return float(half_widths(LEVEL, np.array([self._measured]), np.array([self.untold]))[0] / Z95)
+
+    @property
+    def model(self) -> float:
+        """The part of it that is the model's: squares of noise, sampling and model add up to that of the whole."""
+        return math.sqrt(max(self.stddev**2 - self._measured**2, 0.0))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -79,15 +85,18 @@ class Estimate:
         return self.between(LEVEL)
 
     def between(self, level: float) -> tuple[float, float]:
-        """The interval that holds the truth with a probability."""
-        half = float(half_widths(level, np.array([self.noise]), np.array([self.model]))[0])
+        """The interval that holds the truth with a probability; below 0 or above what is possible there is nobody."""
+        half = float(half_widths(level, np.array([self._measured]), np.array([self.untold]))[0])
         return max(self.value - half, min(self.value, 0.0)), max(min(self.value + half, self.most), self.value)
+
+    @property
+    def _measured(self) -> float:
+        return math.hypot(self.noise, self.sampling)
 
     def __str__(self) -> str:
         """Write value and half the 95 % interval."""
-        if not self.noise and not self.model:
-            return f"{self.value:,.0f} (exact)"
-        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %)"
+        half = Z95 * self.stddev
+        return f"{self.value:,.0f} ± {half:,.0f} (95 %)" if half else f"{self.value:,.0f} (exact)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +106,16 @@ class Answers:
     conditions: tuple[str, ...]
     values: Floats
     noise: Floats
-    model: Floats
+    """standard deviations from noise or, where records were sampled, from that"""
+    untold: Floats
+    """how far the model may be off: scales of Student's t with two degrees of freedom"""
     most: Floats
     cause: Cause = "noise"
 
     @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:
         """Put answers one after the other."""
-        arrays = ("values", "noise", "model", "most")
+        arrays = ("values", "noise", "untold", "most")
         joined = [np.concatenate([np.empty(0), *(getattr(part, name) for part in parts)]) for name in arrays]
         conditions = tuple(condition for part in parts for condition in part.conditions)
         cause: Cause = parts[0].cause if parts else "noise"
@@ -122,35 +133,49 @@ class Answers:
 
     def __getitem__(self, number: SupportsIndex | slice) -> Estimate | Answers:
         """Take one out, or those of a slice."""
-        arrays = (self.values, self.noise, self.model, self.most)
+        arrays = (self.values, self.noise, self.untold, self.most)
         if isinstance(number, slice):
-            values, noise, model, most = (one[number] for one in arrays)
-            return Answers(self.conditions[number], values, noise, model, most, self.cause)
-        value, by_noise, by_model, bound = (float(one[operator.index(number)]) for one in arrays)
-        return Estimate(value, by_noise, by_model, bound, self.cause)
+            values, noise, untold, most = (one[number] for one in arrays)
+            return Answers(self.conditions[number], values, noise, untold, most, self.cause)
+        value, error, scale, bound = (float(one[operator.index(number)]) for one in arrays)
+        sampled = self.cause == "sampling"
+        return Estimate(value, 0.0 if sampled else error, error if sampled else 0.0, scale, bound)
 
     def __iter__(self) -> Iterator[Estimate]:
         """Walk through them."""
         return (self[number] for number in range(len(self)))
 
-    @property
+    @cached_property
     def stddevs(self) -> Floats:
-        """The standard deviations of normal errors that have the same 95 % intervals."""
-        return half_widths(LEVEL, self.noise, self.model) / Z95
+        """The standard deviations of the whole errors."""
+        return half_widths(LEVEL, self.noise, self.untold) / Z95
+
+    @property
+    def model(self) -> Floats:
+        """The parts of them that are the model's."""
+        return np.asarray(np.sqrt(np.maximum(self.stddevs**2 - self.noise**2, 0.0)))
 
     def between(self, level: float) -> tuple[Floats, Floats]:
-        """The ends of the intervals that hold the truth with a probability."""
-        halves = half_widths(level, self.noise, self.model)
-        lows = np.maximum(self.values - halves, np.minimum(self.values, 0.0))
-        return lows, np.maximum(np.minimum(self.values + halves, self.most), self.values)
+        """The ends of intervals that hold the truth with a probability."""
+        half = half_widths(level, self.noise, self.untold)
+        low = np.maximum(self.values - half, np.minimum(self.values, 0.0))
+        return low, np.maximum(np.minimum(self.values + half, self.most), self.values)
 
     @property
     def table(self) -> pa.Table:
-        """All of it as a table, with the 95 % interval."""
-        lows, highs = self.between(LEVEL)
-        columns = {"count": self.values, "low": lows, "high": highs, "stddev": self.stddevs}
-        errors = {"noise": self.noise, "model": self.model}
-        return pa.table({"condition": pa.array(self.conditions, pa.string())} | columns | errors)
+        """All of it as a table, with the 95 % interval, and the parts of the error as standard deviations."""
+        low, high = self.between(LEVEL)
+        return pa.table(
+            {
+                "condition": pa.array(self.conditions, pa.string()),
+                "count": self.values,
+                "low": low,
+                "high": high,
+                "stddev": self.stddevs,
+                self.cause: self.noise,
+                "model": self.model,
+            }
+        )
 
 
 @dataclass(frozen=True, eq=False)

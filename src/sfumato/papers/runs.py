@@ -76,6 +76,10 @@ def _published(method: Any, score: str) -> Variant:
     return Variant(lambda key: method.as_published(specializations=key["h"], score=score), "clamp")
 
 
+def _ours(method: type[DiffGen]) -> Variant:
+    return Variant(lambda key: method(specializations=key["h"], max_cells=MOST_CELLS, purpose="classification"))
+
+
 def _multi(score: str) -> Variant:
     return Variant(lambda key: DiffMulti(specializations=key["h"], score=score, purpose="classification"))
 
