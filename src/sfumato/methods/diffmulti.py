@@ -33,7 +33,17 @@ from sfumato.geometry.candidates import (
 )
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.margins import MARGINS_SAYS, PURPOSE_SAYS, SHARES, Purpose, buy_margins, margin_parts, read_margins, read_purposefrom sfumato.methods.method import Method, number, one_of, optional, parameter
+from sfumato.methods.margins import (
+    MARGINS_SAYS,
+    PURPOSE_SAYS,
+    SHARES,
+    Purpose,
+    buy_margins,
+    margin_parts,
+    read_margins,
+    read_purpose,
+)
+from sfumato.methods.method import Method, number, one_of, optional, parameter
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of, payable
 from sfumato.privacy.choices import Choices
 from sfumato.privacy.measurements import Draft, Measurement, Noisy

@@ -22,7 +22,17 @@ from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import FEWER, histogram
-from sfumato.methods.margins import MARGINS_SAYS, PURPOSE_SAYS, SHARES, Purpose, buy_margins, margin_parts, read_margins, read_purposefrom sfumato.methods.method import Method, number, one_of, optional, parameter, share
+from sfumato.methods.margins import (
+    MARGINS_SAYS,
+    PURPOSE_SAYS,
+    SHARES,
+    Purpose,
+    buy_margins,
+    margin_parts,
+    read_margins,
+    read_purpose,
+)
+from sfumato.methods.method import Method, number, one_of, optional, parameter, share
 from sfumato.modl import DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS, Labels, sum_parts
 from sfumato.privacy.budget import Schedule, payable
