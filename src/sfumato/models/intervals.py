@@ -46,11 +46,11 @@ ROUNDING = 0.25
 ALONE = 1.17
 """Where a single margin tells, few counts are added up, and their noise is nearer to Laplace's than to a normal one:
 its 95 % interval reaches 2.12 standard deviations and not 1.96, the square of which is more by this factor."""
-STEPS = 1000
+STEPS = 500
 """Quantiles are worked out with so many points of the t distribution,"""
-RATIOS = np.concatenate([[0.0], 10.0 ** np.arange(-2.0, 3.01, 0.1)])
+RATIOS = np.concatenate([[0.0], 10.0 ** np.arange(-2.0, 2.01, 0.1)])
 """for these ratios of model to noise; between them they are interpolated."""
-HALVINGS = 50
+HALVINGS = 32
 Z95 = 1.959963984540054
 CLASS = -1
 """The number of the class among attributes."""
@@ -173,7 +173,7 @@ def half_widths(level: float, noise: Floats, model: Floats) -> Floats:
     [19.6, 43.0]
     """
     widths = _quantiles(level)
-    scale = np.maximum(noise, model * 1e-3)
+    scale = np.maximum(noise, model * 1e-2)
     ratio = model / np.where(scale > 0, scale, 1.0)
     return np.asarray(scale * np.interp(ratio, RATIOS, widths))
 
