@@ -170,7 +170,7 @@ def half_widths(level: float, noise: Floats, model: Floats) -> Floats:
     """Find how far from an answer the truth lies with a probability, at most: noise is V's root, model is S.
 
     >>> half_widths(0.95, np.array([10.0, 0.0]), np.array([0.0, 10.0])).round(1).tolist()
-    [19.6, 43.0]
+    [19.6, 43.1]
     """
     widths = _quantiles(level)
     scale = np.maximum(noise, model * 1e-2)
