@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -285,9 +286,17 @@ def cases(small: bool) -> Iterator[tuple[Callable[[], Table], str]]:
         for method in ("diffgen", "cdiffgen", "diffmulti"):
             yield make, method
             if small:
-                yield (lambda make=make: make().first(3_000)), method
+                yield partial(_few_rows, make), method
         for method in METHODS:
-            yield (lambda make=make, name=name: make().some(FEW[name])), method
+            yield partial(_few_attributes, make, name), method
+
+
+def _few_rows(make: Callable[[], Table]) -> Table:
+    return make().first(3_000)
+
+
+def _few_attributes(make: Callable[[], Table], name: str) -> Table:
+    return make().some(FEW[name])
 
 
 def main() -> None:

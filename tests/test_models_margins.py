@@ -31,7 +31,7 @@ def measured(true: np.ndarray, epsilon: float, seed: int) -> Margin:
 
 @given(MARGINS)
 def test_levels_are_reconciled_by_least_squares(margin: Margin) -> None:
-    found = Estimator.of(margin, Beside.nothing(margin.leaves))
+    found = Estimator.of(margin, Beside.everyone(margin.leaves))
     estimates, covariance = least_squares_by_hand(margin)
     assert found.people == pytest.approx(estimates, abs=1e-6)
     assert found.variances(np.eye(margin.leaves)) == pytest.approx(np.diag(covariance), rel=1e-6)
@@ -40,18 +40,20 @@ def test_levels_are_reconciled_by_least_squares(margin: Margin) -> None:
 @given(MARGINS, SEEDS)
 def test_what_is_known_besides_is_one_more_measurement(margin: Margin, rng: np.random.Generator) -> None:
     part_of = rng.integers(0, 3, margin.leaves)
-    beside = Beside.of(part_of, rng.integers(0, 90, 3).astype(float), rng.uniform(1, 50, 3)).with_total(70.0, 4.0)
+    counted, variances = rng.integers(0, 90, 3).astype(float), rng.uniform(1, 50, 3)
+    beside = Beside.everyone(margin.leaves, 70.0, 4.0).with_parts(part_of, counted, variances)
+    counted, variances = np.append(counted, 70.0), np.append(variances, 4.0)
     known = np.vstack([part_of == np.arange(3)[:, None], np.ones(margin.leaves)]).astype(float)
     _, covariance = least_squares_by_hand(margin)
     precision = np.linalg.inv(covariance)
-    together = np.linalg.inv(precision + known.T @ (known / beside.variances[:, None]))
-    estimates = together @ (precision @ least_squares_by_hand(margin)[0] + known.T @ (beside.sums / beside.variances))
+    together = np.linalg.inv(precision + known.T @ (known / variances[:, None]))
+    estimates = together @ (precision @ least_squares_by_hand(margin)[0] + known.T @ (counted / variances))
     found = Estimator.of(margin, beside)
     assert found.people == pytest.approx(estimates, rel=1e-6, abs=1e-5)
     weights = rng.normal(size=(4, margin.leaves))
     expected = np.einsum("qi,ij,qj->q", weights, together, weights)
     assert found.variances(weights) == pytest.approx(expected, rel=1e-5, abs=1e-6)
-    alone = Estimator.of(margin, Beside.nothing(margin.leaves)).variances(weights)
+    alone = Estimator.of(margin, Beside.everyone(margin.leaves)).variances(weights)
     assert (found.variances(weights) <= alone * (1 + 1e-9)).all()
 
 
@@ -72,7 +74,7 @@ def test_where_nothing_is_negative_it_is_least_squares_and_nobody_ever_is(margin
 
 @given(MARGINS, st.integers(1, 500))
 def test_a_total_that_is_certain_is_met(margin: Margin, total: int) -> None:
-    people = people_of(margin, Beside.nothing(margin.leaves).with_total(float(total), 1e-9))
+    people = people_of(margin, Beside.everyone(margin.leaves, float(total), 1e-9))
     assert people.sum() == pytest.approx(total, abs=1e-3)
     assert people.min() >= 0
 
@@ -91,7 +93,7 @@ def test_spikes_stay_and_cutting_at_zero_invents_nobody(seed: int) -> None:
     true = np.zeros(1000, int)
     true[[0, 333, 700]] = 40_000, 2_000, 3_000
     margin = measured(true, 0.1, seed)
-    people = people_of(margin, Beside.nothing(1000).with_total(45_000.0, 100.0))
+    people = people_of(margin, Beside.everyone(1000, 45_000.0, 100.0))
     assert people[[0, 333, 700]] == pytest.approx([40_000, 2_000, 3_000], abs=500)
     clipped = np.maximum(margin.levels[-1].counts, 0)[true == 0].sum()
     assert people[true == 0].sum() < clipped / 10
@@ -104,7 +106,7 @@ def test_shares_of_adults_ranges_are_nearer_than_the_leaves_alone_have_them(adul
         true = np.bincount(columns[attribute], minlength=leaves)
         errors = []
         for seed in range(3):
-            total = Beside.nothing(leaves).with_total(float(true.sum()), (20 / epsilon) ** 2)
+            total = Beside.everyone(leaves, float(true.sum()), (20 / epsilon) ** 2)
             found = people_of(measured(true, epsilon / 4, seed), total)
             rate = Fraction(epsilon / 4).limit_denominator(10**6)
             alone = np.maximum(true + discrete_laplace(SeededStream(seed), rate, leaves), 0)

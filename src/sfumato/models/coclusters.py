@@ -215,7 +215,7 @@ class CoclusterModel(GridModel):
         margins get their people back, by raking.
         """
         (rate,) = self.histogram.rates
-        people = self.people("projection") if self.fitted is None else self.values
+        people = self.values if self.fitted is not None else self.people("projection").astype(np.float64)
         guess = cells_of_grid(self.grid, people, dict(enumerate(self.leaf_spreads)))
         cells = refined(self.histogram.counts.reshape(guess.shape), rate, guess)
         for _ in range(SWEEPS):

@@ -48,6 +48,10 @@ TYPICAL = {2: 2 * PAIR**2, 3: 2 * TRIPLE**2}
 as a normal distribution of variance 2 S^2, its tails apart."""
 
 
+Parts = tuple[Integers, Floats, Floats]
+"""What regions count of parts of an attribute: the part of each leaf, people in each part, and variances."""
+
+
 @dataclass(frozen=True)
 class Size:
     """The estimated number of people and its variance."""
@@ -86,17 +90,21 @@ class Margins:
         cls,
         shape: Sequence[int],
         measured: Mapping[int, Margin],
-        beside: Mapping[int, Beside],
+        parts: Mapping[int, Parts],
         classes: Sequence[tuple[Floats, float]],
         size: Size,
     ) -> Margins:
         """Estimate people from margins, what regions count in parts of attributes, and counts of classes (each with the
         variance of one class), all of which must sum to the size.
         """
-        known = {at: beside.get(at, Beside.nothing(shape[at])) for at in measured}
+
+        def known(at: int, variance: float) -> Beside:
+            everyone = Beside.everyone(shape[at], size.value, variance)
+            return everyone.with_parts(*parts[at]) if at in parts else everyone
+
         certain = LEAST_SHARE * size.value
         people = tuple(
-            _scaled(people_of(measured[at], known[at].with_total(size.value, certain)), size.value)
+            _scaled(people_of(measured[at], known(at, certain)), size.value)
             if at in measured
             else np.full(leaves, size.value / leaves)
             for at, leaves in enumerate(shape)
@@ -104,9 +112,7 @@ class Margins:
         precision = sum(1 / variance for _, variance in classes)
         mean = np.sum([counts / variance for counts, variance in classes], axis=0) / precision
         counted = mean + (size.value - float(np.sum(mean))) / len(mean)
-        estimators = {
-            at: Estimator.of(margin, known[at].with_total(size.value, size.variance)) for at, margin in measured.items()
-        }
+        estimators = {at: Estimator.of(margin, known(at, size.variance)) for at, margin in measured.items()}
         return cls(size, people, _scaled(counted, size.value), 1 / precision, estimators)
 
     def errors(self, attribute: int, weights: Floats) -> Floats:

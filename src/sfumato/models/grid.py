@@ -18,9 +18,9 @@ from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.consistency import nonnegative, whole
-from sfumato.models.fitting import Interactions, Margins, interactions_of
+from sfumato.models.fitting import Interactions, Margins, Parts, interactions_of
 from sfumato.models.intervals import CLASS, Clauses
-from sfumato.models.margins import Beside, Spread
+from sfumato.models.margins import Spread
 from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
 from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, FittedModel, Overlap, Share, Sums
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
@@ -32,8 +32,6 @@ Summed = tuple[Integers, tuple[int, ...], Floats]
 MOST_AT_ONCE = 2**22
 """So many numbers are held at a time: a query takes the parts of the first attribute that it restricts, and then
 what is left of the table when that is summed out."""
-MOST_COUNTED = 200
-"""Of an attribute that is cut into more parts, its margin tells better what each has."""
 MOST_PARTS = 30
 """Of an attribute with more parts, only their number is told."""
 
@@ -86,15 +84,15 @@ class GridModel(FittedModel):
         """Sum the regions by class."""
         return self.measured.sum(axis=0), float(self.variances.sum())
 
-    def part_sums(self) -> Mapping[int, Beside]:
+    def part_sums(self) -> Mapping[int, Parts]:
         """Sum the regions by the parts of each attribute."""
         found, classes = {}, len(self.schema.classes)
-        for at in (at for at in self.grid.split_attributes if self.grid.parts[at] <= MOST_COUNTED):
+        for at in self.grid.split_attributes:
             sums, variances = (
                 np.bincount(self.numbers[at], one, self.grid.parts[at]).astype(np.float64)
                 for one in (self.measured.sum(axis=1), self.variances)
             )
-            found[at] = Beside.of(self.grid.part_of(at), sums, classes * variances)
+            found[at] = (self.grid.part_of(at), sums, classes * variances)
         return found
 
     def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002

@@ -194,7 +194,7 @@ def _quantiles(level: float) -> Floats:
         inside = (_normal(middle[:, None] - RATIOS[:, None] * draws) * 2 - 1) @ weights
         low, high = np.where(inside < level, middle, low), np.where(inside < level, high, middle)
     high[0] = NormalDist().inv_cdf((1 + level) / 2)
-    return np.maximum(high, high[0])
+    return np.asarray(np.maximum(high, high[0]))
 
 
 def _normal(x: Floats) -> Floats:

@@ -21,6 +21,10 @@ from sfumato.privacy.measurements import Measurement, Question, variance_of
 
 LEAST_VARIANCE = 1e-9
 """Noise of a rate so large that it is hardly ever anything but 0 still leaves its counts a finite say."""
+MOST_COUNTED = 100_000
+"""Of an attribute that regions cut into more parts times leaves, its margin tells better what each has."""
+FEW = 1e-5
+"""This share of an attribute's leaves may be cut at 0 in the end."""
 CLOSE = 1e-6
 """Fewer people than this below 0 are rounding."""
 
@@ -105,36 +109,36 @@ def margins_of(measurements: Iterable[Measurement]) -> dict[int, Margin]:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """What was counted of an attribute besides its margin: parts of it by regions, and everyone."""
+    """What was counted of an attribute besides its margin: everyone, and parts of it by regions."""
 
+    total: float
+    variance: float
+    """of the total"""
     leaves: Floats
-    """counts x leaves: 1 for those that are counted"""
+    """parts x leaves: 1 for those that are counted"""
     sums: Floats
     variances: Floats
 
     @classmethod
-    def of(cls, part_of: Integers, sums: Floats, variances: Floats) -> Beside:
-        """Counts of parts, by the part of each leaf."""
-        return cls((np.arange(len(sums))[:, None] == part_of).astype(np.float64), sums, variances)
+    def everyone(cls, leaves: int, total: float = 0.0, variance: float = np.inf) -> Beside:
+        """A count of everyone, or nothing if its variance is infinite."""
+        return cls(total, variance, np.zeros((0, leaves)), np.zeros(0), np.zeros(0))
 
-    @classmethod
-    def nothing(cls, leaves: int) -> Beside:
-        """No such counts."""
-        return cls(np.zeros((0, leaves)), np.zeros(0), np.zeros(0))
-
-    def with_total(self, total: float, variance: float) -> Beside:
-        """Count everyone, too."""
-        leaves = np.vstack([self.leaves, np.ones((1, self.leaves.shape[1]))])
-        return Beside(leaves, np.append(self.sums, total), np.append(self.variances, variance))
+    def with_parts(self, part_of: Integers, sums: Floats, variances: Floats) -> Beside:
+        """Counts of parts, too, by the part of each leaf; none where they are so many that the margin knows better."""
+        if len(sums) * len(part_of) > MOST_COUNTED:
+            return self
+        leaves = (np.arange(len(sums))[:, None] == part_of).astype(np.float64)
+        return Beside(self.total, self.variance, leaves, sums, variances)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
     """Least squares over all levels of a margin, and over what was counted besides.
 
-    The levels nest, so passes over them give estimates x and cov(x, p) for sums p = A x. What was counted besides does
-    not nest with levels; but that is little, so its counts s, of variances W, are brought in afterwards, by the formula
-    that is exact for uncorrelated measurements: x + cov(x, p) (var(p) + W)^-1 (s - p).
+    The levels nest, and everyone is the root above them, so passes over them give estimates x and cov(x, p) for sums
+    p = A x. Parts do not nest with levels; but they are few, so their counts s, of variances W, are brought in
+    afterwards, by the formula that is exact for uncorrelated measurements: x + cov(x, p) (var(p) + W)^-1 (s - p).
 
     A sum is estimated from what was measured as c y, and y has variances D; so cov(x, p) is what the passes make of
     D c, as if that had been measured.
@@ -156,13 +160,17 @@ class Estimator:
         if held is not None:
             leaves = held + nodes - margin.leaves
             measured[leaves], precision[leaves] = 0.0, 1 / LEAST_VARIANCE
+        say = 1 / (1 + precision[0] * beside.variance) if precision[0] else 1.0
+        if np.isfinite(beside.variance):
+            measured[0] += say * (beside.total - measured[0])
+            precision[0] += 1 / beside.variance
         return cls(measured, LeastSquares.of(families(margin.leaves), precision), beside)
 
     @cached_property
     def _covariances(self) -> tuple[Floats, Floats]:
-        """Give cov(x, p), leaves x counts, and the inverse of var(p) + W."""
-        counted, leaves = self.beside.leaves.shape
-        which = np.zeros((counted, len(self.measured)))
+        """Give cov(x, p), leaves x parts, and the inverse of var(p) + W."""
+        parts, leaves = self.beside.leaves.shape
+        which = np.zeros((parts, len(self.measured)))
         which[:, -leaves:] = self.beside.leaves
         precision = self.passes.precision
         spread = np.where(precision > 0, 1 / np.where(precision > 0, precision, 1.0), 0.0)
@@ -173,17 +181,23 @@ class Estimator:
     @cached_property
     def people(self) -> Floats:
         """Estimate the people of each leaf."""
+        parts, leaves = self.beside.leaves.shape
+        alone = self.passes.values(self.measured[:, None])[-leaves:, 0]
+        if not parts:
+            return alone
         found, inverse = self._covariances
-        alone = self.passes.values(self.measured[:, None])[-self.beside.leaves.shape[1] :, 0]
         return np.asarray(alone + found @ (inverse @ (self.beside.sums - self.beside.leaves @ alone)))
 
     def variances(self, weights: Floats) -> Floats:
         """Give the variances of weighted sums of leaves: queries x leaves."""
         nodes = np.zeros((len(weights), len(self.measured)))
         nodes[:, -weights.shape[1] :] = weights
+        alone = self.passes.variance(nodes)
+        if not len(self.beside.sums):
+            return alone
         found, inverse = self._covariances
         reached = weights @ found
-        return np.asarray(np.maximum(self.passes.variance(nodes) - ((reached @ inverse) * reached).sum(axis=1), 0.0))
+        return np.asarray(np.maximum(alone - ((reached @ inverse) * reached).sum(axis=1), 0.0))
 
 
 def people_of(margin: Margin, beside: Beside | None = None) -> Floats:
@@ -197,14 +211,14 @@ def people_of(margin: Margin, beside: Beside | None = None) -> Floats:
     >>> margin = Margin.flat(np.array([400, -3, 2, 1]), Fraction(1, 2))
     >>> people_of(margin).round().tolist()
     [400.0, 0.0, 2.0, 1.0]
-    >>> people_of(margin, Beside.nothing(4).with_total(400, 1e-6)).round().tolist()
+    >>> people_of(margin, Beside.everyone(4, 400, 1e-6)).round().tolist()
     [399.0, 0.0, 1.0, 0.0]
     """
-    known, held = beside or Beside.nothing(margin.leaves), np.zeros(margin.leaves, np.bool_)
+    known, held = beside or Beside.everyone(margin.leaves), np.zeros(margin.leaves, np.bool_)
     while True:
         people = Estimator.of(margin, known, np.flatnonzero(held)).people
         negative = (people < -CLOSE) & ~held
-        if not negative.any():
+        if negative.sum() <= margin.leaves * FEW:
             return np.maximum(people, 0.0)
         held |= negative
 

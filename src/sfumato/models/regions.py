@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Codes, Floats, Integers, row_keys
 from sfumato.errors import BLAME, ReleaseError
 from sfumato.geometry.regions import Regions, Sides
-from sfumato.models.fitting import Fitted, Margins, Size
+from sfumato.models.fitting import Fitted, Margins, Parts, Size
 from sfumato.models.intervals import CLASS, Clause, Clauses
-from sfumato.models.margins import Beside, Margin, Spread, is_level, margins_of, people_of, sums_within
+from sfumato.models.margins import Margin, Spread, is_level, margins_of, people_of, sums_within
 from sfumato.models.model import Answers, Groups, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.schema.schema import Predictor, Schema
@@ -452,7 +452,7 @@ class FittedModel(RegionModel):
         """What the regions' own counts say of each class, and the variance of that."""
 
     @abstractmethod
-    def part_sums(self) -> Mapping[int, Beside]:
+    def part_sums(self) -> Mapping[int, Parts]:
         """What the regions' own counts say of parts of attributes."""
 
     @abstractmethod

@@ -20,9 +20,8 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.halving import levels_of
 from sfumato.geometry.tree import ROOT, Tree
 from sfumato.models.consistency import Consistent, project
-from sfumato.models.fitting import LEAST_SHARE, Margins, shrunk
+from sfumato.models.fitting import LEAST_SHARE, Margins, Parts, shrunk
 from sfumato.models.intervals import CLASS, Clauses
-from sfumato.models.margins import Beside
 from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
 from sfumato.models.regions import DECIMALS, FittedModel, Sums
 from sfumato.privacy.measurements import Draft, Noisy, Question
@@ -117,7 +116,7 @@ class TreeModel(FittedModel):
         """Take the root's."""
         return self.nodes.values[ROOT], float(self.nodes.passes.upward[ROOT])
 
-    def part_sums(self) -> Mapping[int, Beside]:
+    def part_sums(self) -> Mapping[int, Parts]:
         """Count parts of an attribute between borders that all regions respect."""
         found = {}
         people, classes = self.measured.sum(axis=1), self.measured.shape[1]
@@ -129,7 +128,7 @@ class TreeModel(FittedModel):
                 numbers, nodes = part_of[ends[:, 0]], np.zeros((parts, len(self.tree)))
                 nodes[numbers, self.tree.ends] = 1.0
                 sums = np.bincount(numbers, people, parts).astype(np.float64)
-                found[at] = Beside.of(part_of, sums, classes * self.nodes.passes.variance(nodes))
+                found[at] = (part_of, sums, classes * self.nodes.passes.variance(nodes))
         return found
 
     def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:  # noqa: ARG002
