@@ -153,7 +153,10 @@ def test_the_holders_page_says_that_it_is_the_holders(release: Path) -> None:
     assert problems_of(source) == []
     text = Page(source).text
     assert text.index("For the holder only. Not private, not to be published.") < text.index("The promise")
-    for expected in ("What it is worth", "BA (raw)", "Match Point", "the holder's own counts", "300 rows in the table"):
+    for expected in (
+        *("What it is worth", "BA (raw)", "Match Point", "the holder's own counts", "300 rows in the table"),
+        *("Intervals that hold the truth", "95 % hold", "50 % hold", "3 attributes", "answers > 10 %"),
+    ):
         assert expected in text
     assert "as public as the release" not in text.replace("a page that is as public as the release", "")
     true = people()["sex"].to_pylist().count("Female")

@@ -255,8 +255,8 @@ def _about(answers: Answers) -> str:
         return "All of these counts are exact."
     return (
         f"± is half the 95 % interval for the whole error: {answers.cause} of what was measured, and what the model "
-        "had to assume of attributes that were not measured together. Each part stands as the ± that it would have "
-        f"alone; their squares add up. Some ask for just what was measured: they err by {answers.cause} alone."
+        "had to assume of values that were not measured together. Both parts are given as ±, and their squares add up "
+        f"to that of the whole. Some questions are of just what was measured: they err by {answers.cause} alone."
     )
 
 
