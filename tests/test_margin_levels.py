@@ -88,7 +88,7 @@ attributes:
 def test_a_budget_is_shared_whole_and_every_round_has_its_own_part() -> None:
     shared = margin_parts(SCHEMA, Fraction(1, 5))
     assert sum(shared.values()) == Fraction(1, 5)
-    assert len(shared) == 1 + 3 * 3
+    assert len(shared) == 1 + 3 * 3 + (SCHEMA.target is not None)
     assert "margin of one" not in shared
     wage = [shared[label] for label in ("margin in 16 parts of wage", "margin in 128 parts of wage", "margin of wage")]
     ratio = sum(wage) / shared["margin of sex"]

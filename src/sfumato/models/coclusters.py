@@ -189,8 +189,8 @@ class CoclusterModel(GridModel):
 
     @property
     def total(self) -> int:
-        """The estimated number of people."""
-        return round(float(self.values.sum()))
+        """The estimated number of people, of whom cells hold no fewer than 0."""
+        return max(round(float(self.values.sum())), 0)
 
     @property
     def shown(self) -> NDArray[Any]:
@@ -202,7 +202,7 @@ class CoclusterModel(GridModel):
         refuse_unknown(how)
         if how == "clamp":
             return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
-        everyone, total = np.zeros(self.values.size, np.int64), np.array([max(self.total, 0)])
+        everyone, total = np.zeros(self.values.size, np.int64), np.array([self.total])
         variances = np.repeat(self.variances, self.values.shape[1])
         wanted = nearest(self.values.ravel(), variances, everyone, total)
         return whole(wanted, everyone, total).reshape(self.values.shape)
@@ -215,7 +215,7 @@ class CoclusterModel(GridModel):
         margins get their people back, by raking.
         """
         (rate,) = self.histogram.rates
-        people = np.maximum(self.values, 0.0)
+        people = self.people("projection") if self.fitted is None else self.values
         guess = cells_of_grid(self.grid, people, dict(enumerate(self.leaf_spreads)))
         cells = refined(self.histogram.counts.reshape(guess.shape), rate, guess)
         for _ in range(SWEEPS):
@@ -265,8 +265,10 @@ class CoclusterModel(GridModel):
 
     def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:
         """Bound errors by those of the cells' own counts: of what groups do not tell, and of all of it."""
-        found = super().errors(values, sums, clauses, classes)
         direct = (sums.variances * classes**2).sum(axis=1)
+        if self.fitted is None:
+            return Errors(direct, np.zeros(len(direct)), np.full(len(direct), np.inf))
+        found = super().errors(values, sums, clauses, classes)
         told = direct < found.model**2
         noise = np.minimum(found.noise + np.where(told, direct, 0.0), np.maximum(direct, found.noise))
         return Errors(noise, np.where(told, 0.0, found.model), found.most)

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
@@ -190,7 +191,7 @@ def _quantiles(level: float) -> Floats:
         middle = (low + high) / 2
         inside = (_normal(middle[:, None] - RATIOS[:, None] * draws) * 2 - 1).mean(axis=1)
         low, high = np.where(inside < level, middle, low), np.where(inside < level, high, middle)
-    return high
+    return np.asarray(high * (NormalDist().inv_cdf((1 + level) / 2) / high[0]))
 
 
 def _normal(x: Floats) -> Floats:

@@ -303,11 +303,11 @@ class RegionModel(Model):
         sums = self.sums(overlaps, _settled(overlaps, len(queries)))
         values = (sums.values * classes).sum(axis=1)
         errors = self.errors(values, sums, self._clauses(ordered, classes), classes)
-        plain = np.array([_is_plain(query) for query in queries])
+        plain, asked = np.array([_is_plain(query) for query in queries]), scales * [_asks(query) for query in queries]
         most = np.where(plain, errors.most, np.inf)
-        model = np.where(sums.aligned, 0.0, errors.model)
+        untold = np.where(sums.aligned, 0.0, errors.model)
         texts = tuple(query.text for query in queries)
-        return Answers(texts, values * scales, np.sqrt(errors.noise) * scales, model * scales, most, self.cause)
+        return Answers(texts, values * scales, np.sqrt(errors.noise) * asked, untold * asked, most, self.cause)
 
     def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:  # noqa: ARG002
         """Add up the noise of the regions' own counts, and what spreading inside regions had to assume."""
@@ -499,6 +499,11 @@ class FittedModel(RegionModel):
 def _is_plain(query: Query) -> bool:
     """Tell whether a query asks for people, and not for a weighted sum."""
     return all(((one == 0) | (one == 1)).all() for one in (*query.weights.values(), query.classes))
+
+
+def _asks(query: Query) -> bool:
+    """Tell whether a query asks for anyone: of a contradiction it is certain that there is nobody."""
+    return all(one.any() for one in (*query.weights.values(), query.classes))
 
 
 def _settled(overlaps: Mapping[int, Overlap], queries: int) -> Share:
