@@ -28,8 +28,8 @@ from sfumato.models.margins import Margin
 from sfumato.pictures.inline import picture
 from sfumato.privacy.measurements import Noisy
 from sfumato.release import folder
-from sfumato.report import report
-from sfumato.report.asking import bins_of, every_bins, model_shares, questions_to, together, whose_error
+from sfumato.report import distributions, report
+from sfumato.report.asking import LEAST_TOLD, bins_of, every_bins, model_shares, questions_to, together, whose_error
 from sfumato.report.distributions import strongest_pairs
 from sfumato.report.html import Html, tag
 from sfumato.report.promise import FILES, snippets
@@ -334,6 +334,36 @@ def test_an_example_says_what_count_says() -> None:
         assert (noise, model) == tuple(f"{Z95 * one:,.0f}" if one else "none" for one in (answer.noise, answer.model))
         assert np.hypot(answer.noise, answer.model) == pytest.approx(answer.stddev)
     assert {model == "none" for *_, model in shown} == {True, False}
+
+
+def test_what_is_drawn_is_what_the_release_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars, maps and the picture of expected error have the intervals of `count_many`, and nothing of their own."""
+    caught: dict[str, list] = {}
+    for name in ("draw_bars", "draw_steps", "draw_heat_map", "draw_half_widths"):
+        monkeypatch.setattr(distributions, name, lambda what, *_, of=name: caught.setdefault(of, []).append(what) or "")
+    release = release_over(handmade_tree(), [[90, 5], [80, 2], [40, 3]])
+    report(release, "r")
+    for bins, counts in zip(every_bins(BOXES, 20), bars_of(caught), strict=True):
+        low, high = release.count_many(bins.weights()).between(0.95)
+        assert counts.labels == bins.labels
+        assert np.array_equal(counts.lows, low)
+        assert np.array_equal(counts.highs, high)
+    for pair, cells in zip(strongest_pairs(release), caught["draw_heat_map"], strict=True):
+        low, _ = release.count_many(pair.questions).between(0.95)
+        assert np.array_equal(cells.uncertain.ravel(), low <= 0)
+    answers = release.count_many([one.weights for one in questions_to(release, 300, 0)])
+    drawn = answers.values >= 1
+    for marks in caught["draw_half_widths"]:
+        assert np.array_equal(marks.sizes, answers.values[drawn])
+        assert np.array_equal(marks.halves, Z95 * answers.stddevs[drawn])
+        assert np.array_equal(marks.measured, model_shares(answers)[drawn] < LEAST_TOLD)
+        assert 0 < marks.measured.sum() < len(marks.measured)
+
+
+def bars_of(caught: dict[str, list]) -> list:
+    """Put what was drawn of single attributes in the order of the attributes."""
+    order = [bins.labels for bins in every_bins(BOXES, 20)]
+    return sorted([*caught["draw_bars"], *caught["draw_steps"]], key=lambda one: order.index(one.labels))
 
 
 def test_the_intervals_hold_the_truth(adult, adult_codes, tmp_path: Path) -> None:
