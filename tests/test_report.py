@@ -419,6 +419,15 @@ def test_a_page_tells_of_marks_that_are_there() -> None:
     assert "Hatched: the 95 % interval reaches 0" in noisy
     assert "The thin line on a bar is the 95 % interval for its whole error." in noisy
     assert "Filled: noise alone. Open: the model's error is in it." in noisy
+    cut = Release(
+        BOXES, drafted(handmade_tree(), Noisy.exact(np.array([[9, 0], [8, 0], [0, 3]]))), manifest_of(BOXES, 6)
+    )
+    assumed = Page(report(cut, "r")).text
+    assert "Counts of what was measured are exact. ± is half the 95 % interval for what the model had to" in assumed
+    assert "people ± noise model" not in assumed
+    assert "noise alone ±" not in assumed
+    assert "people ± noise model" in noisy
+    assert "noise alone ±" in noisy
 
 
 def test_the_strongest_pair_is_found() -> None:

@@ -53,6 +53,8 @@ SEED = 0
 SIZES = (0.001, 0.01, 0.1)
 """Where classes of answers begin, in shares of all people; smaller ones are of one class."""
 TITLE = "What to expect of queries"
+CAUSES = {"noise": "noise of what was measured", "sampling": "the luck of the draw where records were sampled"}
+"""What answers err by, in words."""
 MODEL = "of which model"
 """The column of the share of squared errors that is the model's."""
 
@@ -231,12 +233,12 @@ def queries_section(release: Release) -> Html:
         return section("queries", TITLE, paragraph("There is nothing to restrict: no attribute has two values."))
     answers = release.count_many([one.weights for one in questions])
     measured = model_shares(answers) < LEAST_TOLD
+    header = ["question", "people", "±", *((answers.cause, "model") if answers.noise.any() else ())]
+    shown = [row[: len(header)] for row in _examples(questions, answers, measured)]
     parts: list[object] = [
         paragraph(f"{len(questions)} questions, drawn by a fixed seed, that the release answers. {_about(answers)}"),
         tag("h3", "For example"),
-        table(
-            ("question", "people", "±", answers.cause, "model"), _examples(questions, answers, measured), range(1, 5)
-        ),
+        table(header, shown, range(1, len(header))),
     ]
     if answers.stddevs.any():
         everyone = max(release.count().value, 1.0)
@@ -251,12 +253,15 @@ def queries_section(release: Release) -> Html:
 
 def _about(answers: Answers) -> str:
     """What the columns mean."""
+    assumed = "what the model had to assume of values that were not measured together"
     if not answers.stddevs.any():
         return "All of these counts are exact."
+    if not answers.noise.any():
+        return f"Counts of what was measured are exact. ± is half the 95 % interval for {assumed}."
     return (
-        f"± is half the 95 % interval for the whole error: {answers.cause} of what was measured, and what the model "
-        "had to assume of values that were not measured together. Both parts are given as ±, and their squares add up "
-        f"to that of the whole. Some questions are of just what was measured: they err by {answers.cause} alone."
+        f"± is half the 95 % interval for the whole error: {CAUSES[answers.cause]}, and {assumed}. Both parts are "
+        "given as ±, and their squares add up to that of the whole. Some questions are of just what was measured: they "
+        f"err by {answers.cause} alone."
     )
 
 
@@ -283,7 +288,7 @@ def _example(words: str, answer: Estimate) -> tuple[object, ...]:
 
 
 def _by_size(answers: Answers, measured: Booleans, total: float) -> Html:
-    """The typical half-width of answers of each size, of what was measured and of what the model adds to."""
+    """The typical half-width of answers of each size, of what was measured with noise and of what the model adds to."""
     rows = []
     borders = sorted({max(np.round(share * total), 1.0) for share in SIZES})
     for low, high in itertools.pairwise((-np.inf, *borders, np.inf)):
@@ -293,7 +298,8 @@ def _by_size(answers: Answers, measured: Booleans, total: float) -> Html:
         if sized.any():
             rows.append((name, *_typical(answers, sized & measured)[:2], *_typical(answers, sized & ~measured)))
     header = ["people", f"{answers.cause} alone ±", "in %", "with the model ±", "in %", MODEL]
-    shown = [0, *((1, 2) if measured.any() else ()), *((3, 4, 5) if not measured.all() else ())]
+    noisy, modelled = answers.noise.any() and measured.any(), not measured.all()
+    shown = [0, *((1, 2) if noisy else ()), *((3, 4, 5) if modelled else ())]
     return table([header[at] for at in shown], [[row[at] for at in shown] for row in rows], range(1, len(shown)))
 
 
