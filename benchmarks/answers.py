@@ -298,10 +298,7 @@ def main() -> None:
     parser.add_argument("--epsilons", default="0.1,1")
     parser.add_argument("--small", action="store_true", help="Also tables of 3,000 rows.")
     given = parser.parse_args()
-    print(
-        "| table | epsilon | method | attributes | 95 % held | 50 % held | half-width | score | error | histograms | own margins |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(f"| {' | '.join(HEADER)} |\n|{' --- |' * len(HEADER)}")
     for make, method in cases(given.small):
         table = make()
         for epsilon in given.epsilons.split(","):

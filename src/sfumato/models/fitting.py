@@ -225,10 +225,8 @@ class Interactions:
 
     masses: Floats
     """an axis for each attribute that is cut, and for the class"""
-    shares: tuple[Floats, ...]
-    """of the parts of each axis, by the margins"""
     errors: Mapping[tuple[int, ...], Floats]
-    """by two or three axes: the variance that is left of each departure"""
+    """by two or three axes: the variance that is left of each departure, as if it were alone"""
     rest: float
     """the share of the noise that is left of what four axes and more say"""
 
@@ -236,36 +234,63 @@ class Interactions:
 def interactions_of(counts: Floats, variances: Floats, shares: Sequence[Floats], total: float) -> Interactions:
     """Shrink what noisy counts (an axis for each attribute and the class) depart from independence by.
 
-    Summed over all axes but those in I, with what fewer of them say projected out, the departures of I are left: D =
-    (1 - p 1') S along each axis of I, p being the margin's shares. Noise of a sum of m cells is m times theirs, and
-    projecting along an axis of n parts multiplies it by (1 - p)^2 + (n - 1) p^2. Spread over the other axes by p, the
-    departures of all sets add up to the counts again: what is left after pairs and triples is shrunk as a whole.
+    What they say of everyone and of single axes the margins have already heard: R, the counts less independence, is
+    brought to sum to 0 along each axis, all cells moving alike, which is least squares. Its sums D over all axes but
+    two are then the departures of pairs; spread over the other axes by their shares, and taken away, they leave those
+    of triples, and these the rest. Each is shrunk by itself; none has a say in fewer axes than its own, so the margins
+    stand, and if nothing were shrunk the counts would. A sum of m cells has m times their noise, of which (n - 1) / n
+    is left along an axis of n parts that was brought to 0.
     """
     axes = range(counts.ndim)
     independent = np.full(counts.shape, total)
     for axis, share in enumerate(shares):
         independent = independent * _along(share, axis, counts.ndim)
-    masses, rest, errors = independent, counts, {}
+    masses, rest, errors = independent, _centred(counts - independent), dict[tuple[int, ...], Floats]()
     pairs: dict[tuple[int, ...], Floats] = {}
     highest = min(3 if counts.size <= MOST_CELLS else 2, counts.ndim)
-    for order in range(highest + 1):
+    for order in range(2, highest + 1):
+        left = rest
         for chosen in itertools.combinations(axes, order):
-            found, noise, scale = _departures(counts, variances, chosen, shares, total)
-            rest = rest - _spread(found, chosen, shares)
-            if order >= 2:
-                moved, errors[chosen] = shrunk(found, noise, scale, TYPICAL[order])
-                masses = masses + _spread(moved, chosen, shares)
-                if order == 2 and moved.any():
-                    pairs[chosen] = _possible(moved, [shares[axis] for axis in chosen], total)
-    left = 0.0
+            found = rest.sum(axis=_others(counts.ndim, chosen))
+            noise, scale, freedom = _expected(variances, chosen, shares, total)
+            moved, lasting = shrunk(found, noise, scale, TYPICAL[order])
+            errors[chosen] = lasting / freedom
+            masses, left = masses + _spread(moved, chosen, shares), left - _spread(found, chosen, shares)
+            if order == 2 and moved.any():
+                pairs[chosen] = _possible(moved, [shares[axis] for axis in chosen], total)
+        rest = left
+    lasts = 0.0
     if counts.ndim > highest:
         noise = variances * max(1 - _freedom(counts.shape, highest) / counts.size, LEAST_SHARE)
         moved, lasting = shrunk(rest, noise, (independent + LEAST_SHARE) ** GAMMA)
-        masses, left = masses + moved, float(lasting.mean() / variances.mean())
+        masses, lasts = masses + moved, float(lasting.mean() / variances.mean())
     masses = np.maximum(masses, LEAST_SHARE * independent)
     if masses.size <= MOST_CELLS:
         masses = _raked_to_pairs(masses, pairs, total)
-    return Interactions(masses, tuple(shares), errors, left)
+    return Interactions(masses, errors, lasts)
+
+
+def _centred(table: Floats) -> Floats:
+    """Bring a table to sum to 0 along each axis alone, and all others together, all cells moving alike."""
+    mean = float(table.mean())
+    centred = table - mean
+    for axis in range(table.ndim):
+        by_part = table.mean(axis=_others(table.ndim, (axis,))) - mean
+        centred = centred - _along(by_part, axis, table.ndim)
+    return centred
+
+
+def _expected(
+    variances: Floats, chosen: tuple[int, ...], shares: Sequence[Floats], total: float
+) -> tuple[Floats, Floats, float]:
+    """Give the variance of the noise of departures, how far they may go, and the part of the noise that is theirs."""
+    noise = variances.sum(axis=_others(variances.ndim, chosen))
+    freedom = math.prod(1 - 1 / variances.shape[axis] for axis in chosen)
+    scale = np.full(noise.shape, total**2)
+    for at, axis in enumerate(chosen):
+        share = _along(shares[axis], at, len(chosen))
+        scale = scale * (share * (1 - share) + LEAST_SHARE) ** GAMMA
+    return noise * freedom, scale, freedom
 
 
 def _freedom(shape: Sequence[int], highest: int) -> int:
@@ -289,22 +314,6 @@ def _spread(departures: Floats, chosen: tuple[int, ...], shares: Sequence[Floats
     for axis in others:
         spread = spread * _along(shares[axis], axis, len(shares))
     return spread
-
-
-def _departures(
-    counts: Floats, variances: Floats, chosen: tuple[int, ...], shares: Sequence[Floats], total: float
-) -> tuple[Floats, Floats, Floats]:
-    """Give the departures of some axes, the variance of their noise, and how far they may go."""
-    others = _others(counts.ndim, chosen)
-    found = counts.sum(axis=others)
-    noise = variances.sum(axis=others)
-    scale = np.full(found.shape, total**2)
-    for at, axis in enumerate(chosen):
-        share = _along(shares[axis], at, len(chosen))
-        found = found - found.sum(axis=at, keepdims=True) * share
-        noise = noise * ((1 - share) ** 2 + (counts.shape[axis] - 1) * share**2)
-        scale = scale * (share * (1 - share) + LEAST_SHARE) ** GAMMA
-    return found, noise, scale
 
 
 def _possible(departures: Floats, shares: Sequence[Floats], total: float) -> Floats:

@@ -32,6 +32,8 @@ Summed = tuple[Integers, tuple[int, ...], Floats]
 MOST_AT_ONCE = 2**22
 """So many numbers are held at a time: a query takes the parts of the first attribute that it restricts, and then
 what is left of the table when that is summed out."""
+MOST_COUNTED = 200
+"""Of an attribute that is cut into more parts, its margin tells better what each has."""
 MOST_PARTS = 30
 """Of an attribute with more parts, only their number is told."""
 
@@ -87,7 +89,7 @@ class GridModel(FittedModel):
     def part_sums(self) -> Mapping[int, Beside]:
         """Sum the regions by the parts of each attribute."""
         found, classes = {}, len(self.schema.classes)
-        for at in self.grid.split_attributes:
+        for at in (at for at in self.grid.split_attributes if self.grid.parts[at] <= MOST_COUNTED):
             sums, variances = (
                 np.bincount(self.numbers[at], one, self.grid.parts[at]).astype(np.float64)
                 for one in (self.measured.sum(axis=1), self.variances)
@@ -114,9 +116,9 @@ class GridModel(FittedModel):
             asking = np.flatnonzero(clauses.restricted(*attributes))
             if len(asking):
                 reached = np.ones((1, len(asking)))
-                for axis, at in zip(chosen, attributes, strict=True):
+                for at in attributes:
                     covered = clauses.by_attribute[at].shares[:, asking]
-                    apart = (covered - found.shares[axis] @ covered) ** 2
+                    apart = (covered - covered.mean(axis=0)) ** 2
                     reached = (reached[:, None] * apart).reshape(-1, len(asking))
                 noise[asking] += clauses.others(*attributes)[asking] ** 2 * (left.ravel() @ reached)
         return noise + np.where(number > 3, found.rest * sums.variances[:, 0], 0.0)

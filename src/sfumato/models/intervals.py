@@ -46,11 +46,11 @@ ROUNDING = 0.25
 ALONE = 1.17
 """Where a single margin tells, few counts are added up, and their noise is nearer to Laplace's than to a normal one:
 its 95 % interval reaches 2.12 standard deviations and not 1.96, the square of which is more by this factor."""
-STEPS = 1001
+STEPS = 500
 """Quantiles are worked out with so many points of the t distribution,"""
-RATIOS = np.concatenate([[0.0], 10.0 ** np.arange(-2.0, 3.01, 0.1)])
+RATIOS = np.concatenate([[0.0], 10.0 ** np.arange(-2.0, 2.01, 0.1)])
 """for these ratios of model to noise; between them they are interpolated."""
-HALVINGS = 50
+HALVINGS = 32
 Z95 = 1.959963984540054
 CLASS = -1
 """The number of the class among attributes."""
@@ -170,10 +170,10 @@ def half_widths(level: float, noise: Floats, model: Floats) -> Floats:
     """Find how far from an answer the truth lies with a probability, at most: noise is V's root, model is S.
 
     >>> half_widths(0.95, np.array([10.0, 0.0]), np.array([0.0, 10.0])).round(1).tolist()
-    [19.6, 43.0]
+    [19.6, 43.1]
     """
     widths = _quantiles(level)
-    scale = np.maximum(noise, model * 1e-3)
+    scale = np.maximum(noise, model * 1e-2)
     ratio = model / np.where(scale > 0, scale, 1.0)
     return np.asarray(scale * np.interp(ratio, RATIOS, widths))
 
@@ -182,16 +182,19 @@ def half_widths(level: float, noise: Floats, model: Floats) -> Floats:
 def _quantiles(level: float) -> Floats:
     """Work out the half-widths of Z + r t_2 for all ratios r, by halving.
 
-    With u uniform, (2 u - 1) / sqrt(2 u (1 - u)) has the t distribution with two degrees of freedom.
+    With u uniform, (2 u - 1) / sqrt(2 u (1 - u)) has the t distribution with two degrees of freedom. The points u =
+    (1 - cos(pi x)) / 2, x in even steps, are dense where its tails are; each stands for sin(pi x) pi / 2 of a step.
     """
-    u = (np.arange(STEPS) + 0.5) / STEPS
+    x = (np.arange(STEPS) + 0.5) / STEPS
+    u, weights = (1 - np.cos(np.pi * x)) / 2, np.sin(np.pi * x) * np.pi / 2 / STEPS
     draws = (2 * u - 1) / np.sqrt(2 * u * (1 - u))
     low, high = np.zeros(len(RATIOS)), 60.0 * (1 + RATIOS)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        inside = (_normal(middle[:, None] - RATIOS[:, None] * draws) * 2 - 1).mean(axis=1)
+        inside = (_normal(middle[:, None] - RATIOS[:, None] * draws) * 2 - 1) @ weights
         low, high = np.where(inside < level, middle, low), np.where(inside < level, high, middle)
-    return np.asarray(high * (NormalDist().inv_cdf((1 + level) / 2) / high[0]))
+    high[0] = NormalDist().inv_cdf((1 + level) / 2)
+    return np.maximum(high, high[0])
 
 
 def _normal(x: Floats) -> Floats:

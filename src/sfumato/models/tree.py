@@ -30,6 +30,8 @@ from sfumato.schema.schema import Schema
 
 SHALLOW = 4
 """Half of the nodes that are asked for by themselves have so many cuts at most on the way."""
+MOST_COUNTED = 200
+"""Of an attribute that regions cut into more parts, its margin tells better what each has."""
 MOST_LEVELS = 7
 THINNEST = 1 / 150
 """Nodes that are narrower than this part of the picture are not drawn, nor is what lies below them."""
@@ -116,15 +118,19 @@ class TreeModel(FittedModel):
         return self.nodes.values[ROOT], float(self.nodes.passes.upward[ROOT])
 
     def part_sums(self) -> Mapping[int, Beside]:
-        """Take the root's children: deeper nodes count parts of an attribute among some people only."""
-        children = self._children(ROOT)
-        if not len(children):
-            return {}
-        attribute = int(self.tree.attributes[children[0]])
-        lows = self.tree.lows[children]
-        part_of = np.searchsorted(lows, np.arange(self.tree.shape[attribute]), side="right") - 1
-        variances = self.nodes.values.shape[1] * self.nodes.variances()[children]
-        return {attribute: Beside.of(part_of, self.nodes.values[children].sum(axis=1), variances)}
+        """Count parts of an attribute between borders that all regions respect."""
+        found = {}
+        people, classes = self.measured.sum(axis=1), self.measured.shape[1]
+        for at in self.tree.split_attributes:
+            ends = self.tree.boxes[self.tree.ends, at].astype(np.int64)
+            part_of = _respected(ends, self.tree.shape[at])
+            parts = int(part_of[-1]) + 1
+            if 1 < parts <= MOST_COUNTED:
+                numbers, nodes = part_of[ends[:, 0]], np.zeros((parts, len(self.tree)))
+                nodes[numbers, self.tree.ends] = 1.0
+                sums = np.bincount(numbers, people, parts).astype(np.float64)
+                found[at] = Beside.of(part_of, sums, classes * self.nodes.passes.variance(nodes))
+        return found
 
     def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:  # noqa: ARG002
         """Add up what is left of the noise of every division, of people and of classes.
@@ -377,8 +383,10 @@ def divided(tree: Tree, nodes: Consistent, margins: Margins) -> Divided:
         parents, share = tree.parents[own], expected[own]
         above, noise = people[parents], classes * variances[own]
         size = np.maximum(above, np.sqrt(noise))
-        departures = (totals[own] - share * level.sums(totals[own])[family]) / size
-        moved, left = shrunk(departures, noise * ((1 - share) ** 2 + share**2) / size**2, share * (1 - share) + 1e-6)
+        many = level.sizes[family]
+        missing = (people[level.heads] - level.sums(totals[own]))[family] / many
+        departures = (totals[own] + missing - share * above) / size
+        moved, left = shrunk(departures, noise * (1 - 1 / many) / size**2 + 1e-12, share * (1 - share) + 1e-6)
         wanted = np.maximum(share + moved, LEAST_SHARE * share) * above
         people[own] = wanted * above / np.maximum(level.sums(wanted)[family], 1e-12)
         people_errors[own] = left * above**2
@@ -390,6 +398,19 @@ def divided(tree: Tree, nodes: Consistent, margins: Margins) -> Divided:
         shares[own] = _normal(usual + moved)
         class_errors[own] = left
     return Divided(people, shares, people_errors, class_errors)
+
+
+def _respected(ranges: Integers, leaves: int) -> Integers:
+    """Number the parts between borders that no range crosses, and give the part of each leaf.
+
+    >>> _respected(np.array([[0, 2], [2, 6], [2, 4], [4, 6]]), 6).tolist()
+    [0, 0, 1, 1, 1, 1]
+    """
+    steps = np.zeros(leaves + 1, np.int64)
+    np.add.at(steps, ranges[:, 0] + 1, 1)
+    np.add.at(steps, ranges[:, 1], -1)
+    crossed = np.cumsum(steps)[1:leaves] > 0
+    return np.concatenate(([0], np.cumsum(~crossed)))
 
 
 def _expected_shares(tree: Tree, margins: Margins) -> Floats:
