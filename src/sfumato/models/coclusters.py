@@ -256,8 +256,9 @@ class CoclusterModel(GridModel):
         cells = self.fitted_cells
         for axis, side in enumerate(self.sides):
             cells = cells.take(side.order, axis=axis)
-        variance = np.full(cells[..., :1].shape, self.histogram.variances[0])
-        return np.concatenate([cells, variance], axis=-1).reshape(-1, cells.shape[-1] + 1)
+        beside = np.zeros((*cells.shape[:-1], 2))
+        beside[..., 1] = self.histogram.variances[0]
+        return np.concatenate([beside, cells], axis=-1).reshape(-1, cells.shape[-1] + 2)
 
     def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
         """Sum cells, none of which was measured alone."""

@@ -163,12 +163,12 @@ class GridModel(FittedModel):
 
     @cached_property
     def table(self) -> Floats:
-        """What is summed over: the regions x their estimates by class, and the variance of one."""
-        return np.column_stack([self.values, self.variances])
+        """What is summed over: the regions x their squared people, the variance of one class, and all classes."""
+        return np.column_stack([self.values.sum(axis=1) ** 2, self.variances, self.values])
 
     def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
         """Sum attributes out, for all queries that restrict the same ones at once."""
-        sums = Sums.none(len(share.weights), self.table.shape[1] - 1)
+        sums = Sums.none(len(share.weights), self.table.shape[1] - 2)
         everyone, split = np.arange(len(share.weights)), [at for at, parts in enumerate(self.axes) if parts > 1]
         for asking, attributes, table in self._summed(overlaps, everyone, (), split, self.table):
             first = self.axes[attributes[0]] if attributes else 1
@@ -201,9 +201,13 @@ class GridModel(FittedModel):
         """Weigh the parts of restricted attributes by what queries cover of them."""
         found = [overlap.over(np.arange(len(overlap.shares)), asking) for overlap in overlaps.values()]
         weights, states = [shares for shares, _ in found], [state for _, state in found]
-        sums.values[asking] = share.weights[:, None] * _contract(table[:, :-1], weights, len(asking))
-        squares = [one**2 for one in weights]
-        sums.variances[asking] = share.weights[:, None] ** 2 * _contract(table[:, -1:], squares, len(asking))
+        once = share.weights[:, None] * _contract(table, weights, len(asking))
+        twice = share.weights[:, None] ** 2 * _contract(table[:, :2], [one**2 for one in weights], len(asking))
+        sums.values[asking], sums.variances[asking], sums.uneven[asking] = (
+            once[:, 2:],
+            twice[:, 1:],
+            once[:, 0] - twice[:, 0],
+        )
         partly, nobody = share.states == PARTLY, share.states >= UNTOUCHED
         for state in states:
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)

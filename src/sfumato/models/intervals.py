@@ -138,13 +138,6 @@ class Clauses:
         untold = PAIR**2 * (pairs - told_pairs) + TRIPLE**2 * (triples - told_triples)
         return np.asarray(self.size * self._together * np.sqrt(np.maximum(untold, 0.0)))
 
-    def even_spread(self) -> Floats:
-        """Say how far people may be from an even spread inside regions, where no margin tells."""
-        spread = np.zeros(self.queries)
-        for at, one in self.by_attribute.items():
-            spread = spread + self.others(at) ** 2 * np.where(one.restricting, one.variance * one.inside, 0.0)
-        return np.asarray(self.size * np.sqrt(spread) / 2)
-
     def most(self) -> Floats:
         """Bound answers to several clauses by the smallest that one alone allows."""
         bounds = [

@@ -128,12 +128,14 @@ class Sums:
     """queries x classes, or queries x 1 where classes err alike: the variance of the value of one class"""
     aligned: Booleans
     """queries: whether they cover every region wholly or not at all"""
+    uneven: Floats
+    """queries: the sum of w (1 - w) times the squared people of regions of which they cover the part w"""
 
     @classmethod
     def none(cls, queries: int, classes: int) -> Sums:
         """Begin with nobody."""
         shape = (queries, classes)
-        return cls(np.zeros(shape), np.zeros(shape), np.ones(queries, np.bool_))
+        return cls(np.zeros(shape), np.zeros(shape), np.ones(queries, np.bool_), np.zeros(queries))
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +241,7 @@ class RegionModel(Model):
             sums.values[asking] = weights @ self.values
             sums.aligned[asking] = ~(states == PARTLY).any(axis=1)
             sums.variances[asking] = self.own_variances(weights)
+            sums.uneven[asking] = np.maximum(weights * (1 - weights), 0.0) @ self.values.sum(axis=1) ** 2
         return sums
 
     def blocks(self, queries: int) -> list[Integers]:
@@ -310,9 +313,11 @@ class RegionModel(Model):
         return Answers(texts, values * scales, np.sqrt(errors.noise) * asked, untold * asked, most, self.cause)
 
     def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:  # noqa: ARG002
-        """Add up the noise of the regions' own counts, and what spreading inside regions had to assume."""
+        """Add up the noise of the regions' own counts, and what spreading evenly inside regions had to assume: the share
+        of a region's people that lies in a part w of it is taken to vary by w (1 - w) / 4, region by region.
+        """
         noise = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
-        model = np.hypot(clauses.even_spread(), clauses.model_error())
+        model = np.hypot(np.sqrt(np.maximum(sums.uneven, 0.0)) / 2, clauses.model_error())
         return Errors(noise, model, np.full(len(noise), np.inf))
 
     def clause_errors(self, attribute: int, weights: Floats) -> Floats:  # noqa: ARG002
