@@ -203,11 +203,8 @@ class GridModel(FittedModel):
         weights, states = [shares for shares, _ in found], [state for _, state in found]
         once = share.weights[:, None] * _contract(table, weights, len(asking))
         twice = share.weights[:, None] ** 2 * _contract(table[:, :2], [one**2 for one in weights], len(asking))
-        sums.values[asking], sums.variances[asking], sums.uneven[asking] = (
-            once[:, 2:],
-            twice[:, 1:],
-            once[:, 0] - twice[:, 0],
-        )
+        sums.values[asking], sums.variances[asking] = once[:, 2:], twice[:, 1:]
+        sums.uneven[asking] = once[:, 0] - twice[:, 0]
         partly, nobody = share.states == PARTLY, share.states >= UNTOUCHED
         for state in states:
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)

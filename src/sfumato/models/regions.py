@@ -313,8 +313,9 @@ class RegionModel(Model):
         return Answers(texts, values * scales, np.sqrt(errors.noise) * asked, untold * asked, most, self.cause)
 
     def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:  # noqa: ARG002
-        """Add up the noise of the regions' own counts, and what spreading evenly inside regions had to assume: the share
-        of a region's people that lies in a part w of it is taken to vary by w (1 - w) / 4, region by region.
+        """Add up the noise of the regions' own counts, and what spreading evenly inside regions had to assume.
+
+        The share of a region's people that lies in a part w of it is taken to vary by w (1 - w) / 4, region by region.
         """
         noise = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
         model = np.hypot(np.sqrt(np.maximum(sums.uneven, 0.0)) / 2, clauses.model_error())
