@@ -1,0 +1,377 @@
+"""Replicates: what else may have been so, given what was measured, drawn again and again.
+
+A replicate is the model's distribution, moved at random as far as the model says that its answers may err, for a normal
+distribution with the same 95 % intervals. All of it is asked of the model in its own words, weighted counts, so every
+kind of model has replicates, and they differ as `count` says.
+
+* *Size*: moved as the count of everyone errs.
+* *Margins*, of each attribute and the class: leaves are divided in two, and again, each time where about half of the
+  people lie on either side. A part's share of its parent has a beta distribution, with the model's share for its mean
+  and, for its variance, that of the answer to "the part's people less their share of the parent's". Nothing becomes
+  negative, and sums of many leaves err as little as their own answers do.
+* *Pairs* of attributes, or of one and the class: the first few of these divisions, with mean 0 and variance 1 among all
+  people, are directions h. People in a cell become 1 + sum of c h_a h_b times as many, c being normal: h_a and h_b get
+  correlated by c more, and margins stay. Of what three attributes do together nothing is changed.
+
+Moving multiplies weights, of cells or of records that were drawn from the model; then they are raked to the replicate's
+margins. This is post-processing of public numbers, so any generator of random numbers will do.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sfumato.arrays import Floats, Integers
+from sfumato.errors import ReleaseError
+from sfumato.models.intervals import CLASS
+from sfumato.models.model import LEVEL, Answers, Model, Nonnegative, Query
+from sfumato.models.regions import draw_cells
+
+MOST_SPLITS = 255
+"""So many divisions of an attribute's leaves are moved, those of most people; finer ones stay as they were fitted."""
+DIRECTIONS = 7
+"""So many of them are directions in which the attribute may hang together with another."""
+LEAST_VARIANCE = 0.004
+"""if their variance is so much; rarer values, of half a percent of people, move with their margin alone."""
+MOST_MOVED = 1.5
+"""All correlations that a replicate moves have squares that sum to this, at most: with it, one of five records drawn is
+kept, with much more hardly any. Where many attributes are drawn together, fewer directions of each are moved."""
+LEAST = 1e-9
+"""A share that is divided by is no less."""
+TYPICAL = 2.0
+"""t_2 of scale S is about as far from 0 as a normal distribution of variance 2 S^2, its tails apart."""
+LEAST_TILT = 0.05
+"""No cell loses more than all but this share of its people to one pair of attributes."""
+FEWEST = 1.0
+"""Beta distributions of fewer people in all would put all of them on one side."""
+AT_ONCE = 1024
+"""So many questions are asked of a model at a time."""
+OVERSAMPLED = 4
+"""For each record wanted so many are drawn, of which those are kept that a replicate has,"""
+FEWEST_DRAWN = 20_000
+"""and this many at least; if they are worth fewer than are wanted, more are drawn, but not more than"""
+MOST_OVERSAMPLED = 32
+"""for each record wanted."""
+MARGIN = 1.5
+"""More are drawn than seem to be needed."""
+CLOSE = 1e-4
+"""Raking ends when no margin is missed by more than this share of all people,"""
+MOST_SWEEPS = 200
+"""or after so many sweeps: what was never drawn cannot be weighed."""
+MOST_DEGREES = 1e5
+"""With more degrees of freedom Student's t is normal."""
+FARTHEST = 40.0
+"""Beyond so many standard deviations its tails are looked at for few degrees of freedom alone."""
+STEPS = 20_000
+
+Columns = Mapping[int, Integers]
+"""Leaf codes of records or cells by the number of the attribute; of classes, as that of CLASS."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """An attribute, or the class, divided in two again and again."""
+
+    people: Floats
+    """of each leaf, by the model"""
+    splits: Integers
+    """splits x 3: where a part begins, where it is divided, where it ends; parents go before their children"""
+
+    @classmethod
+    def of(cls, people: Floats) -> Axis:
+        """Divide the parts of most people first, each where about half of its people lie on either side.
+
+        >>> Axis.of(np.array([1.0, 1.0, 6.0, 2.0])).splits.tolist()
+        [[0, 2, 4], [2, 3, 4], [0, 1, 2]]
+        """
+        positive = np.maximum(people, 0.0)
+        positive = positive + LEAST * max(float(positive.sum()), 1.0)
+        running = np.concatenate(([0.0], np.cumsum(positive)))
+        waiting, splits = [(-float(running[-1]), 0, len(people))], []
+        while waiting and len(splits) < MOST_SPLITS:
+            _, low, high = heapq.heappop(waiting)
+            if high - low < 2:
+                continue
+            middle = int(np.searchsorted(running, (running[low] + running[high]) / 2))
+            nearest = min((middle - 1, middle), key=lambda at: abs(2 * running[at] - running[low] - running[high]))
+            middle = min(max(nearest, low + 1), high - 1)
+            splits.append((low, middle, high))
+            for part in ((low, middle), (middle, high)):
+                heapq.heappush(waiting, (-float(running[part[1]] - running[part[0]]), *part))
+        return cls(positive, np.array(splits, np.int64).reshape(-1, 3))
+
+    @property
+    def shares(self) -> Floats:
+        """The share of its parent that the first part of each split has."""
+        return np.array([self.people[a:b].sum() / self.people[a:c].sum() for a, b, c in self.splits.tolist()])
+
+    def contrasts(self) -> Floats:
+        """Weigh leaves by: one in the first part, less its share in both. Splits x leaves, people sum to 0."""
+        weights = np.zeros((len(self.splits), len(self.people)))
+        for row, (low, middle, high), share in zip(weights, self.splits.tolist(), self.shares.tolist(), strict=True):
+            row[low:middle], row[middle:high] = 1 - share, -share
+        return weights
+
+    def moved(self, errors: Floats, rng: np.random.Generator) -> Floats:
+        """Draw people of each leaf, of as many in all, with errors of contrasts (standard deviations)."""
+        people = self.people.copy()
+        for (low, middle, high), error, share in zip(
+            self.splits.tolist(), errors.tolist(), self.shares.tolist(), strict=True
+        ):
+            parent, now = self.people[low:high].sum(), people[low:high].sum()
+            if error == 0 or now == 0:
+                continue
+            worth = max(share * (1 - share) * (parent / error) ** 2 - 1, FEWEST)
+            first = rng.beta(max(worth * share, LEAST), max(worth * (1 - share), LEAST))
+            people[low:middle] *= now * first / max(people[low:middle].sum(), LEAST)
+            people[middle:high] *= now * (1 - first) / max(people[middle:high].sum(), LEAST)
+        return people
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The first splits of an axis as functions of its leaves, with mean 0 and variance 1 among all people."""
+
+    pieces: Integers
+    """the piece of each leaf: on its leaves the functions do not change"""
+    values: Floats
+    """functions x pieces"""
+    asked: Floats
+    """functions x leaves: the same between 0 and 1"""
+    shares: Floats
+    """the mean of what is asked"""
+    spans: Floats
+    """by how much it must be multiplied to have variance 1"""
+
+    @classmethod
+    def of(cls, axis: Axis) -> Directions:
+        """Take the splits that tell most people apart."""
+        contrasts, shares = axis.contrasts(), axis.shares
+        everyone = axis.people / axis.people.sum()
+        variances = contrasts**2 @ everyone
+        first = np.argsort(-variances, kind="stable")[:DIRECTIONS]
+        first = first[variances[first] >= LEAST_VARIANCE]
+        asked, spans = contrasts[first] + shares[first, None], 1 / np.sqrt(variances[first])
+        _, one_of, pieces = np.unique(asked, axis=1, return_index=True, return_inverse=True)
+        values = spans[:, None] * contrasts[first][:, one_of]
+        return cls(np.asarray(pieces).reshape(-1), values, asked, shares[first], spans)
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """How far a model may err, axis by axis and pair by pair: asked once, for all replicates."""
+
+    model: Model
+    size: float
+    size_error: float
+    axes: Mapping[int, Axis]
+    errors: Mapping[int, Floats]
+    """of the contrasts of each axis, as standard deviations"""
+    directions: Mapping[int, Directions]
+    pairs: Mapping[tuple[int, int], Floats]
+    """directions x directions: the standard deviations of their correlations"""
+
+    @classmethod
+    def of(cls, model: Model) -> Doubt:
+        """Ask a model."""
+        axes = {at: Axis.of(model.marginal([at], by_class=False)[:, 0]) for at in range(len(model.schema.shape))}
+        if len(model.schema.classes) > 1:
+            axes[CLASS] = Axis.of(model.marginal([], by_class=True).ravel())
+        axes = {at: axis for at, axis in axes.items() if len(axis.people) > 1}
+        everyone = _ask(model, [{}])
+        errors = {at: _ask(model, [{at: one} for one in axis.contrasts()]).stddevs for at, axis in axes.items()}
+        size = max(float(everyone.values[0]), 1.0)
+        directions = {at: Directions.of(axis) for at, axis in axes.items()}
+        pairs = _correlations(model, directions, size)
+        return cls(model, size, float(everyone.stddevs[0]), axes, errors, directions, pairs)
+
+    def replicate(self, attributes: Collection[int], rng: np.random.Generator) -> Replicate:
+        """Draw what else may have been so of some attributes; the class is CLASS."""
+        size = max(rng.normal(self.size, self.size_error), 0.0)
+        people = {at: axis.moved(self.errors[at], rng) for at, axis in self.axes.items() if at in attributes}
+        scaled = {at: one * (size / one.sum()) for at, one in people.items()}
+        pairs = self._moved({pair: each for pair, each in self.pairs.items() if {*pair} <= {*attributes}})
+        tilts = {}
+        for (a, b), errors in pairs.items():
+            one, other = (self.directions[at].values[:number] for at, number in zip((a, b), errors.shape, strict=True))
+            tilts[a, b] = np.maximum(1 + one.T @ rng.normal(0.0, errors) @ other, LEAST_TILT)
+        return Replicate(self, size, scaled, tilts)
+
+    def _moved(self, pairs: Mapping[tuple[int, int], Floats]) -> Mapping[tuple[int, int], Floats]:
+        """Keep as many directions as can be moved together; if one of each is too many, move them less."""
+        for number in range(DIRECTIONS, 0, -1):
+            kept = {pair: errors[:number, :number] for pair, errors in pairs.items()}
+            moved = sum(float((errors**2).sum()) for errors in kept.values())
+            if moved <= MOST_MOVED:
+                return kept
+        return {pair: errors * math.sqrt(MOST_MOVED / moved) for pair, errors in kept.items()}
+
+
+def _ask(model: Model, weights: Sequence[Mapping[int, Floats]]) -> Answers:
+    """Ask for weighted counts, by attribute or class."""
+    everyone = np.ones(len(model.schema.classes))
+    queries = [
+        Query("", {at: one for at, one in each.items() if at != CLASS}, each.get(CLASS, everyone)) for each in weights
+    ]
+    return Answers.joined([model.answer(queries[at : at + AT_ONCE]) for at in range(0, len(queries), AT_ONCE)])
+
+
+def _correlations(model: Model, directions: Mapping[int, Directions], size: float) -> dict[tuple[int, int], Floats]:
+    """Ask how far two directions may hang together otherwise than fitted.
+
+    With a and b between 0 and 1, N E[a b] = N (p_a p_b + c s_a s_b): errors of c are those of the answer that margins
+    have not made. Of these, the error of a's own sum counts as b's share says, or as the answer's share of a.
+    """
+    alone = {at: _ask(model, [{at: one} for one in each.asked]).noise for at, each in directions.items()}
+    found = {}
+    for a, b in itertools.combinations(directions, 2):
+        one, other = directions[a], directions[b]
+        both = _ask(model, [{a: x, b: y} for x in one.asked for y in other.asked])
+        shape = (len(one.shares), len(other.shares))
+        values, noise, untold = (each.reshape(shape) for each in (both.values, both.noise, both.untold))
+        by_one, by_other = one.shares[:, None], other.shares[None]
+        reach = np.maximum(by_other, np.minimum(np.abs(values) / (size * by_one), 1.0)) * alone[a][:, None]
+        across = np.maximum(by_one, np.minimum(np.abs(values) / (size * by_other), 1.0)) * alone[b][None]
+        own = np.sqrt(np.maximum(noise**2 - reach**2 - across**2, 0.0))
+        errors = np.sqrt(own**2 + TYPICAL * untold**2)
+        found[a, b] = errors * one.spans[:, None] * other.spans[None] / size
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Replicate:
+    """A distribution that may have been: another size, other margins, other dependences of pairs."""
+
+    doubt: Doubt
+    size: float
+    people: Mapping[int, Floats]
+    """by attribute and class: the people of each leaf"""
+    tilts: Mapping[tuple[int, int], Floats]
+    """of pairs: pieces x pieces, by how much people become more"""
+
+    def weighed(self, columns: Columns, weights: Floats) -> Floats:
+        """Move the weights of records or cells of some attributes, and rake them to the margins of these."""
+        pieces = {at: self.doubt.directions[at].pieces[codes] for at, codes in columns.items() if at in self.people}
+        moved = np.maximum(weights, 0.0)
+        for (a, b), tilt in self.tilts.items():
+            if a in pieces and b in pieces:
+                moved = moved * tilt[pieces[a], pieces[b]]
+        if not pieces or not moved.any():
+            return np.asarray(moved * (self.size / max(float(moved.sum()), LEAST)))
+        return self._raked({at: columns[at] for at in pieces}, moved)
+
+    def _raked(self, columns: Columns, weights: Floats) -> Floats:
+        """Multiply leaves by what they lack, in turn, until nothing lacks where there is something to weigh."""
+        for _ in range(MOST_SWEEPS):
+            missed = 0.0
+            for at, codes in columns.items():
+                now = np.bincount(codes, weights, len(self.people[at]))
+                wanted = np.where(now > 0, self.people[at], 0.0)
+                wanted *= self.size / max(float(wanted.sum()), LEAST)
+                missed = max(missed, float(np.abs(wanted - now).sum()))
+                weights = weights * (wanted / np.where(now > 0, now, 1.0))[codes]
+            if missed <= CLOSE * self.size:
+                break
+        return weights
+
+    def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:
+        """Draw people: many of the model's, of whom those are kept that the replicate has."""
+        drawn = max(OVERSAMPLED * size, FEWEST_DRAWN)
+        while True:
+            leaves, classes = self.doubt.model.draw(drawn, rng, how)
+            weights = self.weighed(dict(enumerate(leaves)) | {CLASS: classes}, np.ones(drawn))
+            worth = float(weights.sum() ** 2 / max(float((weights**2).sum()), LEAST))
+            if worth >= size or drawn >= MOST_OVERSAMPLED * size:
+                kept = draw_cells(weights, size, rng)
+                return [one[kept] for one in leaves], classes[kept]
+            drawn = min(math.ceil(drawn * MARGIN * size / max(worth, 1.0)), MOST_OVERSAMPLED * size)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """What estimates from several replicates say together."""
+
+    estimate: float
+    variance: float
+    degrees: float
+    """the degrees of freedom of Student's t that the error follows"""
+
+    @classmethod
+    def of(cls, estimates: ArrayLike, variances: ArrayLike | None = None) -> Combined:
+        """Combine estimates by Rubin's rules: one from each replicate, each with its variance, or without.
+
+        With m estimates of variance b, the truth is as far from their mean as another one would be: the variance of
+        that is (1 + 1/m) b, estimated with m - 1 degrees of freedom. Variances, the squares of standard errors, say
+        how far a table of this size is from the population that it was drawn from; their mean u is added, and known so
+        well that the degrees of freedom become (m - 1) (1 + u / ((1 + 1/m) b))^2.
+
+        >>> print(Combined.of([2.0, 3.0, 4.0], [0.5, 0.5, 0.5]))
+        3.00 ± 3.85 (95 %)
+        """
+        each = _numbers("estimates", estimates)
+        if len(each) < 2:
+            raise ReleaseError(f"estimates ({len(each)}) must be at least two", "Give one from each replicate.")
+        within = np.zeros(len(each)) if variances is None else _numbers("variances", variances)
+        if len(within) != len(each) or (within < 0).any():
+            raise ReleaseError(
+                f"variances ({len(within)}) must be as many as estimates ({len(each)}), and none negative",
+                "Give the square of each estimate's standard error, or none at all.",
+            )
+        between = (1 + 1 / len(each)) * float(each.var(ddof=1))
+        variance = between + float(within.mean())
+        degrees = (len(each) - 1) * (variance / between) ** 2 if between > 0 else math.inf
+        return cls(float(each.mean()), variance, degrees)
+
+    @property
+    def stddev(self) -> float:
+        """The standard error of the estimate."""
+        return math.sqrt(self.variance)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval."""
+        return self.between(LEVEL)
+
+    def between(self, level: float) -> tuple[float, float]:
+        """The interval that holds the truth with a probability."""
+        half = student(level, self.degrees) * self.stddev
+        return self.estimate - half, self.estimate + half
+
+    def __str__(self) -> str:
+        """Write the estimate and half the 95 % interval, to three digits of that."""
+        half = (self.interval[1] - self.interval[0]) / 2
+        digits = 2 if half == 0 else min(max(2 - math.floor(math.log10(half)), 0), 12)
+        return f"{self.estimate:,.{digits}f} ± {half:,.{digits}f} (95 %)"
+
+
+def student(level: float, degrees: float) -> float:
+    """Find how far from 0 Student's t lies with a probability, at most.
+
+    With t = sqrt(n) tan(x), x has a density proportional to cos(x)^(n - 1).
+
+    >>> [round(student(0.95, degrees), 3) for degrees in (1, 2, 9, 1e9)]
+    [12.706, 4.303, 2.262, 1.96]
+    """
+    n = min(degrees, MOST_DEGREES)
+    angles = np.linspace(0.0, min(math.pi / 2, FARTHEST / math.sqrt(n)), STEPS + 1)
+    middles = (angles[1:] + angles[:-1]) / 2
+    running = np.concatenate(([0.0], np.cumsum(np.exp((n - 1) * np.log(np.cos(middles))))))
+    return float(math.sqrt(n) * np.tan(np.interp(level, running / running[-1], angles)))
+
+
+def _numbers(name: str, given: ArrayLike) -> Floats:
+    """Read finite numbers, one for each replicate."""
+    try:
+        found = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        found = np.full(1, np.nan)
+    if found.ndim != 1 or not np.isfinite(found).all():
+        raise ReleaseError(f"{name} must be finite numbers, one for each replicate", "Give a list of numbers.")
+    return found
