@@ -30,14 +30,17 @@ from numpy.typing import ArrayLike
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import ReleaseError
-from sfumato.models.intervals import CLASS
+from sfumato.models.intervals import ALONE, CLASS, Z95, half_widths
 from sfumato.models.model import LEVEL, Answers, Model, Nonnegative, Query
 from sfumato.models.regions import draw_cells
+from sfumato.schema.attributes import Numeric
 
 MOST_SPLITS = 255
 """So many divisions of an attribute's leaves are moved, those of most people; finer ones stay as they were fitted."""
+PIECES = 32
+"""Into so many pieces an attribute's leaves are divided for what it has to do with another,"""
 DIRECTIONS = 7
-"""So many of them are directions in which the attribute may hang together with another."""
+"""and so many divisions are directions in which it may,"""
 LEAST_VARIANCE = 0.004
 """if their variance is so much; rarer values, of half a percent of people, move with their margin alone."""
 MOST_MOVED = 1.5
@@ -45,8 +48,6 @@ MOST_MOVED = 1.5
 kept, with much more hardly any. Where many attributes are drawn together, fewer directions of each are moved."""
 LEAST = 1e-9
 """A share that is divided by is no less."""
-TYPICAL = 2.0
-"""t_2 of scale S is about as far from 0 as a normal distribution of variance 2 S^2, its tails apart."""
 LEAST_TILT = 0.05
 """No cell loses more than all but this share of its people to one pair of attributes."""
 FEWEST = 1.0
@@ -57,14 +58,18 @@ OVERSAMPLED = 4
 """For each record wanted so many are drawn, of which those are kept that a replicate has,"""
 FEWEST_DRAWN = 20_000
 """and this many at least; if they are worth fewer than are wanted, more are drawn, but not more than"""
-MOST_OVERSAMPLED = 32
+MOST_OVERSAMPLED = 8
 """for each record wanted."""
 MARGIN = 1.5
 """More are drawn than seem to be needed."""
 CLOSE = 1e-4
 """Raking ends when no margin is missed by more than this share of all people,"""
 MOST_SWEEPS = 200
-"""or after so many sweeps: what was never drawn cannot be weighed."""
+"""or after so many sweeps. Pairs"""
+PAIR_SWEEPS = 6
+"""need fewer, since they may contradict each other and margins come last;"""
+TABLE_SWEEPS = 20
+"""and so do tables of pairs, which are tilted so that they hardly lose their margins."""
 MOST_DEGREES = 1e5
 """With more degrees of freedom Student's t is normal."""
 FARTHEST = 40.0
@@ -144,24 +149,38 @@ class Directions:
     values: Floats
     """functions x pieces"""
     asked: Floats
-    """functions x leaves: the same between 0 and 1"""
+    """functions x leaves: the splits, which are 1 in the first part, 0 in the second, and elsewhere the share of it"""
     shares: Floats
     """the mean of what is asked"""
     spans: Floats
-    """by how much it must be multiplied to have variance 1"""
+    """by how much what is found for it must be multiplied"""
 
     @classmethod
-    def of(cls, axis: Axis) -> Directions:
-        """Take the splits that tell most people apart."""
+    def of(cls, axis: Axis, *, ordered: bool) -> Directions:
+        """Take the splits that tell most people apart.
+
+        Where leaves have an order, people who have more of one attribute mostly have more, or less, of another all
+        along. So the first direction is then the rank r and not the first split h, and as h is correlated with it by k,
+        what h has to do with anything is k times what r has.
+        """
         contrasts, shares = axis.contrasts(), axis.shares
         everyone = axis.people / axis.people.sum()
         variances = contrasts**2 @ everyone
         first = np.argsort(-variances, kind="stable")[:DIRECTIONS]
         first = first[variances[first] >= LEAST_VARIANCE]
-        asked, spans = contrasts[first] + shares[first, None], 1 / np.sqrt(variances[first])
-        _, one_of, pieces = np.unique(asked, axis=1, return_index=True, return_inverse=True)
-        values = spans[:, None] * contrasts[first][:, one_of]
-        return cls(np.asarray(pieces).reshape(-1), values, asked, shares[first], spans)
+        spans = 1 / np.sqrt(variances[first])
+        functions = spans[:, None] * contrasts[first]
+        asked = contrasts[first] + shares[first, None]
+        borders = np.unique(axis.splits[: PIECES - 1])
+        pieces = np.searchsorted(borders[1:-1], np.arange(len(everyone)), side="right")
+        if ordered and len(first):
+            held = np.bincount(pieces, everyone)
+            ranks = (np.cumsum(held) - held / 2)[pieces] - 0.5
+            ranks /= np.sqrt(ranks**2 @ everyone)
+            spans[0] /= abs(float(everyone @ (ranks * functions[0])))
+            functions[0] = ranks
+        starts = np.flatnonzero(np.diff(pieces, prepend=-1))
+        return cls(pieces, functions[:, starts], asked, shares[first], spans)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +207,8 @@ class Doubt:
         everyone = _ask(model, [{}])
         errors = {at: _ask(model, [{at: one} for one in axis.contrasts()]).stddevs for at, axis in axes.items()}
         size = max(float(everyone.values[0]), 1.0)
-        directions = {at: Directions.of(axis) for at, axis in axes.items()}
+        ordered = {at for at, column in enumerate(model.schema.predictors.values()) if isinstance(column, Numeric)}
+        directions = {at: Directions.of(axis, ordered=at in ordered) for at, axis in axes.items()}
         pairs = _correlations(model, directions, size)
         return cls(model, size, float(everyone.stddevs[0]), axes, errors, directions, pairs)
 
@@ -239,8 +259,8 @@ def _correlations(model: Model, directions: Mapping[int, Directions], size: floa
         by_one, by_other = one.shares[:, None], other.shares[None]
         reach = np.maximum(by_other, np.minimum(np.abs(values) / (size * by_one), 1.0)) * alone[a][:, None]
         across = np.maximum(by_one, np.minimum(np.abs(values) / (size * by_other), 1.0)) * alone[b][None]
-        own = np.sqrt(np.maximum(noise**2 - reach**2 - across**2, 0.0))
-        errors = np.sqrt(own**2 + TYPICAL * untold**2)
+        own = np.sqrt(np.maximum(noise**2 - (reach**2 + across**2) / ALONE, 0.0))
+        errors = half_widths(LEVEL, own.ravel(), untold.ravel()).reshape(shape) / Z95
         found[a, b] = errors * one.spans[:, None] * other.spans[None] / size
     return found
 
@@ -257,41 +277,75 @@ class Replicate:
     """of pairs: pieces x pieces, by how much people become more"""
 
     def weighed(self, columns: Columns, weights: Floats) -> Floats:
-        """Move the weights of records or cells of some attributes, and rake them to the margins of these."""
-        pieces = {at: self.doubt.directions[at].pieces[codes] for at, codes in columns.items() if at in self.people}
-        moved = np.maximum(weights, 0.0)
-        for (a, b), tilt in self.tilts.items():
-            if a in pieces and b in pieces:
-                moved = moved * tilt[pieces[a], pieces[b]]
-        if not pieces or not moved.any():
-            return np.asarray(moved * (self.size / max(float(moved.sum()), LEAST)))
-        return self._raked({at: columns[at] for at in pieces}, moved)
+        """Move the weights of records or cells: rake them to the replicate's pairs and margins of attributes."""
+        known = {at: codes for at, codes in columns.items() if at in self.people}
+        weights = np.maximum(weights, 0.0)
+        if not known or not weights.any():
+            return np.asarray(weights * (self.size / max(float(weights.sum()), LEAST)))
+        margins = [_Wanted.of(codes, self.people[at], weights, self.size) for at, codes in known.items()]
+        weights = _raked(weights, margins, MOST_SWEEPS)
+        pairs = [self._pair(pair, tilt, known, weights) for pair, tilt in self.tilts.items() if {*pair} <= known.keys()]
+        weights = _raked(weights, [*pairs, *margins], PAIR_SWEEPS)
+        return _raked(weights, margins, MOST_SWEEPS)
 
-    def _raked(self, columns: Columns, weights: Floats) -> Floats:
-        """Multiply leaves by what they lack, in turn, until nothing lacks where there is something to weigh."""
-        for _ in range(MOST_SWEEPS):
-            missed = 0.0
-            for at, codes in columns.items():
-                now = np.bincount(codes, weights, len(self.people[at]))
-                wanted = np.where(now > 0, self.people[at], 0.0)
-                wanted *= self.size / max(float(wanted.sum()), LEAST)
-                missed = max(missed, float(np.abs(wanted - now).sum()))
-                weights = weights * (wanted / np.where(now > 0, now, 1.0))[codes]
-            if missed <= CLOSE * self.size:
-                break
-        return weights
+    def _pair(self, pair: tuple[int, int], tilt: Floats, columns: Columns, weights: Floats) -> _Wanted:
+        """Tilt a pair's table of pieces, and give it its margins back."""
+        one, other = (self.doubt.directions[at].pieces[columns[at]] for at in pair)
+        cells = one * tilt.shape[1] + other
+        before = np.bincount(cells, weights, tilt.size).reshape(tilt.shape)
+        table = before * tilt
+        for _ in range(TABLE_SWEEPS):
+            table = table * (before.sum(axis=1) / np.maximum(table.sum(axis=1), LEAST))[:, None]
+            table = table * (before.sum(axis=0) / np.maximum(table.sum(axis=0), LEAST))[None]
+        return _Wanted.of(cells, table.ravel(), weights, self.size)
 
     def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:
-        """Draw people: many of the model's, of whom those are kept that the replicate has."""
+        """Draw people: many of the model's, of whom those are kept that the replicate has.
+
+        They are sorted before, so that of people who are alike as many are kept as their weights say, and the luck of
+        the draw adds little to what replicates differ by.
+        """
         drawn = max(OVERSAMPLED * size, FEWEST_DRAWN)
         while True:
             leaves, classes = self.doubt.model.draw(drawn, rng, how)
-            weights = self.weighed(dict(enumerate(leaves)) | {CLASS: classes}, np.ones(drawn))
+            columns = dict(enumerate(leaves)) | {CLASS: classes}
+            weights = self.weighed(columns, np.ones(drawn))
             worth = float(weights.sum() ** 2 / max(float((weights**2).sum()), LEAST))
             if worth >= size or drawn >= MOST_OVERSAMPLED * size:
-                kept = draw_cells(weights, size, rng)
+                alike = np.lexsort([columns[at] for at in self.people]) if self.people else np.arange(drawn)
+                kept = alike[draw_cells(weights[alike], size, rng)]
                 return [one[kept] for one in leaves], classes[kept]
             drawn = min(math.ceil(drawn * MARGIN * size / max(worth, 1.0)), MOST_OVERSAMPLED * size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """How many people the cells of a table should have: of leaves, or of pairs of pieces."""
+
+    cells: Integers
+    """of each weight, its cell"""
+    people: Floats
+
+    @classmethod
+    def of(cls, cells: Integers, people: Floats, weights: Floats, size: float) -> _Wanted:
+        """Want people where there is something to weigh, and so many in all."""
+        there = np.where(np.bincount(cells, weights, len(people)) > 0, people, 0.0)
+        return cls(cells, there * (size / max(float(there.sum()), LEAST)))
+
+
+def _raked(weights: Floats, wanted: Sequence[_Wanted], sweeps: int) -> Floats:
+    """Multiply cells by what they lack, table after table, until nothing lacks: at most so many sweeps, where tables
+    contradict each other.
+    """
+    for _ in range(sweeps):
+        missed = 0.0
+        for one in wanted:
+            now = np.bincount(one.cells, weights, len(one.people))
+            missed = max(missed, float(np.abs(one.people - now).sum() / max(float(one.people.sum()), LEAST)))
+            weights = weights * (one.people / np.where(now > 0, now, 1.0))[one.cells]
+        if missed <= CLOSE:
+            break
+    return weights
 
 
 @dataclass(frozen=True)
