@@ -10,8 +10,8 @@ kind of model has replicates, and they differ as `count` says.
   and, for its variance, that of the answer to "the part's people less their share of the parent's". Nothing becomes
   negative, and sums of many leaves err as little as their own answers do.
 * *Pairs* of attributes, or of one and the class: the first few of these divisions, with mean 0 and variance 1 among all
-  people, are directions h. People in a cell become 1 + sum of c h_a h_b times as many, c being normal: h_a and h_b get
-  correlated by c more, and margins stay. Of what three attributes do together nothing is changed.
+  people, are directions h. A cell of both gets N p_a p_b times the sum of c h_a h_b more people, c being normal: h_a
+  and h_b get correlated by c more, and margins stay. Of what three attributes do together nothing is changed.
 
 Moving multiplies weights, of cells or of records that were drawn from the model; then they are raked to the replicate's
 margins. This is post-processing of public numbers, so any generator of random numbers will do.
@@ -48,8 +48,8 @@ MOST_MOVED = 1.5
 kept, with much more hardly any. Where many attributes are drawn together, fewer directions of each are moved."""
 LEAST = 1e-9
 """A share that is divided by is no less."""
-LEAST_TILT = 0.05
-"""No cell loses more than all but this share of its people to one pair of attributes."""
+LEAST_LEFT = 0.05
+"""No cell of a pair of attributes loses more than all but this share of its people."""
 FEWEST = 1.0
 """Beta distributions of fewer people in all would put all of them on one side."""
 AT_ONCE = 1024
@@ -66,10 +66,10 @@ CLOSE = 1e-4
 """Raking ends when no margin is missed by more than this share of all people,"""
 MOST_SWEEPS = 200
 """or after so many sweeps. Pairs"""
-PAIR_SWEEPS = 6
+PAIR_SWEEPS = 10
 """need fewer, since they may contradict each other and margins come last;"""
 TABLE_SWEEPS = 20
-"""and so do tables of pairs, which are tilted so that they hardly lose their margins."""
+"""and so do tables of pairs, which hardly lose their margins when people are moved."""
 MOST_DEGREES = 1e5
 """With more degrees of freedom Student's t is normal."""
 FARTHEST = 40.0
@@ -99,7 +99,8 @@ class Axis:
         positive = np.maximum(people, 0.0)
         positive = positive + LEAST * max(float(positive.sum()), 1.0)
         running = np.concatenate(([0.0], np.cumsum(positive)))
-        waiting, splits = [(-float(running[-1]), 0, len(people))], []
+        waiting = [(-float(running[-1]), 0, len(people))]
+        splits: list[tuple[int, int, int]] = []
         while waiting and len(splits) < MOST_SPLITS:
             _, low, high = heapq.heappop(waiting)
             if high - low < 2:
@@ -212,17 +213,21 @@ class Doubt:
         pairs = _correlations(model, directions, size)
         return cls(model, size, float(everyone.stddevs[0]), axes, errors, directions, pairs)
 
+    def leaves(self, attribute: int) -> int:
+        """Count the leaves of an attribute, or the classes."""
+        return len(self.model.schema.classes) if attribute == CLASS else self.model.schema.shape[attribute]
+
     def replicate(self, attributes: Collection[int], rng: np.random.Generator) -> Replicate:
         """Draw what else may have been so of some attributes; the class is CLASS."""
         size = max(rng.normal(self.size, self.size_error), 0.0)
         people = {at: axis.moved(self.errors[at], rng) for at, axis in self.axes.items() if at in attributes}
         scaled = {at: one * (size / one.sum()) for at, one in people.items()}
         pairs = self._moved({pair: each for pair, each in self.pairs.items() if {*pair} <= {*attributes}})
-        tilts = {}
+        moves = {}
         for (a, b), errors in pairs.items():
             one, other = (self.directions[at].values[:number] for at, number in zip((a, b), errors.shape, strict=True))
-            tilts[a, b] = np.maximum(1 + one.T @ rng.normal(0.0, errors) @ other, LEAST_TILT)
-        return Replicate(self, size, scaled, tilts)
+            moves[a, b] = one.T @ rng.normal(0.0, errors) @ other
+        return Replicate(self, size, scaled, moves)
 
     def _moved(self, pairs: Mapping[tuple[int, int], Floats]) -> Mapping[tuple[int, int], Floats]:
         """Keep as many directions as can be moved together; if one of each is too many, move them less."""
@@ -273,8 +278,8 @@ class Replicate:
     size: float
     people: Mapping[int, Floats]
     """by attribute and class: the people of each leaf"""
-    tilts: Mapping[tuple[int, int], Floats]
-    """of pairs: pieces x pieces, by how much people become more"""
+    moves: Mapping[tuple[int, int], Floats]
+    """of pairs: pieces x pieces, by how much people become more, as shares of those whom independence would have"""
 
     def weighed(self, columns: Columns, weights: Floats) -> Floats:
         """Move the weights of records or cells: rake them to the replicate's pairs and margins of attributes."""
@@ -284,19 +289,21 @@ class Replicate:
             return np.asarray(weights * (self.size / max(float(weights.sum()), LEAST)))
         margins = [_Wanted.of(codes, self.people[at], weights, self.size) for at, codes in known.items()]
         weights = _raked(weights, margins, MOST_SWEEPS)
-        pairs = [self._pair(pair, tilt, known, weights) for pair, tilt in self.tilts.items() if {*pair} <= known.keys()]
+        pairs = [self._pair(pair, known, weights) for pair in self.moves if {*pair} <= known.keys()]
         weights = _raked(weights, [*pairs, *margins], PAIR_SWEEPS)
         return _raked(weights, margins, MOST_SWEEPS)
 
-    def _pair(self, pair: tuple[int, int], tilt: Floats, columns: Columns, weights: Floats) -> _Wanted:
-        """Tilt a pair's table of pieces, and give it its margins back."""
+    def _pair(self, pair: tuple[int, int], columns: Columns, weights: Floats) -> _Wanted:
+        """Move people in a pair's table of pieces, and give it its margins back."""
         one, other = (self.doubt.directions[at].pieces[columns[at]] for at in pair)
-        cells = one * tilt.shape[1] + other
-        before = np.bincount(cells, weights, tilt.size).reshape(tilt.shape)
-        table = before * tilt
+        moves = self.moves[pair]
+        cells = one * moves.shape[1] + other
+        before = np.bincount(cells, weights, moves.size).reshape(moves.shape)
+        first, second = before.sum(axis=1), before.sum(axis=0)
+        table = np.maximum(before + np.outer(first, second) * moves / before.sum(), LEAST_LEFT * before)
         for _ in range(TABLE_SWEEPS):
-            table = table * (before.sum(axis=1) / np.maximum(table.sum(axis=1), LEAST))[:, None]
-            table = table * (before.sum(axis=0) / np.maximum(table.sum(axis=0), LEAST))[None]
+            table = table * (first / np.maximum(table.sum(axis=1), LEAST))[:, None]
+            table = table * (second / np.maximum(table.sum(axis=0), LEAST))[None]
         return _Wanted.of(cells, table.ravel(), weights, self.size)
 
     def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:

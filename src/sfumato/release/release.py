@@ -129,11 +129,16 @@ class Release:
         columns = {name: pa.array(values, pa.string()) for name, values in names.items()}
         return pa.table(columns | {"estimate": estimates})
 
-    def sql(self, query: str, frame: Frame = "arrow") -> Any:
-        """Answer a SELECT over the relation `release` with estimates.
+    def sql(self, query: str, frame: Frame = "arrow", *, intervals: bool = False) -> Any:
+        """Answer a SELECT over the relation `release` with estimates, and with their 95 % intervals if wanted.
 
-        For example: `select sex, count(*) from release where age >= 40 group by sex`.
+        For example: `select sex, count(*) from release where age >= 40 group by sex`. With intervals, every estimated
+        column is followed by two, of the same name with `_low` and `_high`.
         """
+        if intervals:
+            from sfumato.release.bounds import answer_with_intervals
+
+            return as_frame(answer_with_intervals(query, self.model, self._doubt), frame)
         from sfumato.release.sql import answer
 
         return as_frame(answer(query, self.model), frame)
