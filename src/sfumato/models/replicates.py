@@ -7,7 +7,7 @@ kind of model has replicates, and they differ as `count` says.
 * *Size*: moved as the count of everyone errs.
 * *Margins*, of each attribute and the class: leaves are divided in two, and again, each time where about half of the
   people lie on either side. A part's share of its parent has a beta distribution, with the model's share for its mean
-  and, for its variance, that of the answer to "the part's people less their share of the parent's". Nothing becomes
+  and, for its variance, that of the contrast, the part's people less their share of the parent's. Nothing becomes
   negative, and sums of many leaves err as little as their own answers do.
 * *Pairs* of attributes, or of one and the class: the first few of these divisions, with mean 0 and variance 1 among all
   people, are directions h. A cell of both gets N p_a p_b times the sum of c h_a h_b more people, c being normal: h_a
@@ -47,7 +47,9 @@ MOST_MOVED = 1.5
 """All correlations that a replicate moves have squares that sum to this, at most: with it, one of five records drawn is
 kept, with much more hardly any. Where many attributes are drawn together, fewer directions of each are moved."""
 LEAST = 1e-9
-"""A share that is divided by is no less."""
+"""A share that is divided by is no less;"""
+TINY = 1e-60
+"""one that raking makes smaller than this is left to vanish."""
 LEAST_LEFT = 0.05
 """No cell of a pair of attributes loses more than all but this share of its people."""
 FEWEST = 1.0
@@ -125,20 +127,48 @@ class Axis:
             row[low:middle], row[middle:high] = 1 - share, -share
         return weights
 
-    def moved(self, errors: Floats, rng: np.random.Generator) -> Floats:
-        """Draw people of each leaf, of as many in all, with errors of contrasts (standard deviations)."""
-        people = self.people.copy()
-        for (low, middle, high), error, share in zip(
-            self.splits.tolist(), errors.tolist(), self.shares.tolist(), strict=True
+    def sums(self) -> Floats:
+        """Weigh leaves by one where a split divides them: splits x leaves."""
+        return np.asarray(self.contrasts() != 0, np.float64)
+
+    def moved(self, doubt: AxisDoubt, size: float, rng: np.random.Generator) -> Floats:
+        """Draw people of each leaf, of so many in all, as far from the model's as may be."""
+        people: Floats = self.people * (size / self.people.sum())
+        for (low, middle, high), error, follows, share in zip(
+            self.splits.tolist(), doubt.errors.tolist(), doubt.follows.tolist(), self.shares.tolist(), strict=True
         ):
-            parent, now = self.people[low:high].sum(), people[low:high].sum()
-            if error == 0 or now == 0:
-                continue
-            worth = max(share * (1 - share) * (parent / error) ** 2 - 1, FEWEST)
-            first = rng.beta(max(worth * share, LEAST), max(worth * (1 - share), LEAST))
+            parent, now = self.people[low:high].sum(), max(float(people[low:high].sum()), LEAST)
+            expected = min(max(share + follows * (now - parent) / now, LEAST), 1 - LEAST)
+            if error == 0:
+                first = expected
+            else:
+                worth = max(expected * (1 - expected) * (now / error) ** 2 - 1, FEWEST)
+                first = rng.beta(max(worth * expected, LEAST), max(worth * (1 - expected), LEAST))
             people[low:middle] *= now * first / max(people[low:middle].sum(), LEAST)
             people[middle:high] *= now * (1 - first) / max(people[middle:high].sum(), LEAST)
         return people
+
+
+@dataclass(frozen=True, eq=False)
+class AxisDoubt:
+    """How far the splits of an axis may err."""
+
+    errors: Floats
+    """the standard deviations of contrasts, of what does not follow from the error of the parent"""
+    follows: Floats
+    """by how much a contrast is more, on average, for each person whom the parent has more"""
+
+    @classmethod
+    def of(cls, model: Model, at: int, axis: Axis) -> AxisDoubt:
+        """Ask a model. Noise lies on leaves alike and not by their people, so contrasts c err with their parents p: by
+        cov(c, p) = (var(c + p) - var(c) - var(p)) / 2.
+        """
+        contrasts, sums = axis.contrasts(), axis.sums()
+        own, above, both = (_ask(model, [{at: one} for one in each]) for each in (contrasts, sums, contrasts + sums))
+        together = (both.noise**2 - own.noise**2 - above.noise**2) / 2
+        follows = np.where(above.noise > 0, together / np.where(above.noise > 0, above.noise, 1.0) ** 2, 0.0)
+        follows = np.clip(follows, -1.0, 1.0)
+        return cls(np.sqrt(np.maximum(own.stddevs**2 - (follows * above.noise) ** 2, 0.0)), follows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +222,7 @@ class Doubt:
     size: float
     size_error: float
     axes: Mapping[int, Axis]
-    errors: Mapping[int, Floats]
-    """of the contrasts of each axis, as standard deviations"""
+    margins: Mapping[int, AxisDoubt]
     directions: Mapping[int, Directions]
     pairs: Mapping[tuple[int, int], Floats]
     """directions x directions: the standard deviations of their correlations"""
@@ -206,12 +235,12 @@ class Doubt:
             axes[CLASS] = Axis.of(model.marginal([], by_class=True).ravel())
         axes = {at: axis for at, axis in axes.items() if len(axis.people) > 1}
         everyone = _ask(model, [{}])
-        errors = {at: _ask(model, [{at: one} for one in axis.contrasts()]).stddevs for at, axis in axes.items()}
+        margins = {at: AxisDoubt.of(model, at, axis) for at, axis in axes.items()}
         size = max(float(everyone.values[0]), 1.0)
         ordered = {at for at, column in enumerate(model.schema.predictors.values()) if isinstance(column, Numeric)}
         directions = {at: Directions.of(axis, ordered=at in ordered) for at, axis in axes.items()}
         pairs = _correlations(model, directions, size)
-        return cls(model, size, float(everyone.stddevs[0]), axes, errors, directions, pairs)
+        return cls(model, size, float(everyone.stddevs[0]), axes, margins, directions, pairs)
 
     def leaves(self, attribute: int) -> int:
         """Count the leaves of an attribute, or the classes."""
@@ -220,14 +249,16 @@ class Doubt:
     def replicate(self, attributes: Collection[int], rng: np.random.Generator) -> Replicate:
         """Draw what else may have been so of some attributes; the class is CLASS."""
         size = max(rng.normal(self.size, self.size_error), 0.0)
-        people = {at: axis.moved(self.errors[at], rng) for at, axis in self.axes.items() if at in attributes}
-        scaled = {at: one * (size / one.sum()) for at, one in people.items()}
+        people = {
+            at: axis.moved(self.margins[at], max(size, 1.0), rng) for at, axis in self.axes.items() if at in attributes
+        }
+        shares = {at: one / one.sum() for at, one in people.items()}
         pairs = self._moved({pair: each for pair, each in self.pairs.items() if {*pair} <= {*attributes}})
         moves = {}
         for (a, b), errors in pairs.items():
             one, other = (self.directions[at].values[:number] for at, number in zip((a, b), errors.shape, strict=True))
             moves[a, b] = one.T @ rng.normal(0.0, errors) @ other
-        return Replicate(self, size, scaled, moves)
+        return Replicate(self, size, shares, moves)
 
     def _moved(self, pairs: Mapping[tuple[int, int], Floats]) -> Mapping[tuple[int, int], Floats]:
         """Keep as many directions as can be moved together; if one of each is too many, move them less."""
@@ -276,22 +307,21 @@ class Replicate:
 
     doubt: Doubt
     size: float
-    people: Mapping[int, Floats]
-    """by attribute and class: the people of each leaf"""
+    shares: Mapping[int, Floats]
+    """by attribute and class: each leaf's share of people"""
     moves: Mapping[tuple[int, int], Floats]
     """of pairs: pieces x pieces, by how much people become more, as shares of those whom independence would have"""
 
     def weighed(self, columns: Columns, weights: Floats) -> Floats:
         """Move the weights of records or cells: rake them to the replicate's pairs and margins of attributes."""
-        known = {at: codes for at, codes in columns.items() if at in self.people}
+        known = {at: codes for at, codes in columns.items() if at in self.shares}
         weights = np.maximum(weights, 0.0)
-        if not known or not weights.any():
-            return np.asarray(weights * (self.size / max(float(weights.sum()), LEAST)))
-        margins = [_Wanted.of(codes, self.people[at], weights, self.size) for at, codes in known.items()]
+        weights = weights / weights.sum() if weights.any() else np.full(len(weights), 1 / max(len(weights), 1))
+        margins = [_Wanted.of(codes, self.shares[at], weights) for at, codes in known.items()]
         weights = _raked(weights, margins, MOST_SWEEPS)
         pairs = [self._pair(pair, known, weights) for pair in self.moves if {*pair} <= known.keys()]
         weights = _raked(weights, [*pairs, *margins], PAIR_SWEEPS)
-        return _raked(weights, margins, MOST_SWEEPS)
+        return self.size * _raked(weights, margins, MOST_SWEEPS)
 
     def _pair(self, pair: tuple[int, int], columns: Columns, weights: Floats) -> _Wanted:
         """Move people in a pair's table of pieces, and give it its margins back."""
@@ -300,11 +330,11 @@ class Replicate:
         cells = one * moves.shape[1] + other
         before = np.bincount(cells, weights, moves.size).reshape(moves.shape)
         first, second = before.sum(axis=1), before.sum(axis=0)
-        table = np.maximum(before + np.outer(first, second) * moves / before.sum(), LEAST_LEFT * before)
+        table = np.maximum(before + np.outer(first, second) * moves, LEAST_LEFT * before)
         for _ in range(TABLE_SWEEPS):
             table = table * (first / np.maximum(table.sum(axis=1), LEAST))[:, None]
             table = table * (second / np.maximum(table.sum(axis=0), LEAST))[None]
-        return _Wanted.of(cells, table.ravel(), weights, self.size)
+        return _Wanted.of(cells, table.ravel(), weights)
 
     def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:
         """Draw people: many of the model's, of whom those are kept that the replicate has.
@@ -319,7 +349,7 @@ class Replicate:
             weights = self.weighed(columns, np.ones(drawn))
             worth = float(weights.sum() ** 2 / max(float((weights**2).sum()), LEAST))
             if worth >= size or drawn >= MOST_OVERSAMPLED * size:
-                alike = np.lexsort([columns[at] for at in self.people]) if self.people else np.arange(drawn)
+                alike = np.lexsort([columns[at] for at in self.shares]) if self.shares else np.arange(drawn)
                 kept = alike[draw_cells(weights[alike], size, rng)]
                 return [one[kept] for one in leaves], classes[kept]
             drawn = min(math.ceil(drawn * MARGIN * size / max(worth, 1.0)), MOST_OVERSAMPLED * size)
@@ -327,17 +357,17 @@ class Replicate:
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """How many people the cells of a table should have: of leaves, or of pairs of pieces."""
+    """Which shares of people the cells of a table should have: of leaves, or of pairs of pieces."""
 
     cells: Integers
     """of each weight, its cell"""
-    people: Floats
+    shares: Floats
 
     @classmethod
-    def of(cls, cells: Integers, people: Floats, weights: Floats, size: float) -> _Wanted:
-        """Want people where there is something to weigh, and so many in all."""
-        there = np.where(np.bincount(cells, weights, len(people)) > 0, people, 0.0)
-        return cls(cells, there * (size / max(float(there.sum()), LEAST)))
+    def of(cls, cells: Integers, shares: Floats, weights: Floats) -> _Wanted:
+        """Want people only where there is something to weigh."""
+        there = np.where(np.bincount(cells, weights, len(shares)) > LEAST**2, shares, 0.0)
+        return cls(cells, there / max(float(there.sum()), LEAST))
 
 
 def _raked(weights: Floats, wanted: Sequence[_Wanted], sweeps: int) -> Floats:
@@ -347,9 +377,9 @@ def _raked(weights: Floats, wanted: Sequence[_Wanted], sweeps: int) -> Floats:
     for _ in range(sweeps):
         missed = 0.0
         for one in wanted:
-            now = np.bincount(one.cells, weights, len(one.people))
-            missed = max(missed, float(np.abs(one.people - now).sum() / max(float(one.people.sum()), LEAST)))
-            weights = weights * (one.people / np.where(now > 0, now, 1.0))[one.cells]
+            now = np.bincount(one.cells, weights, len(one.shares))
+            missed = max(missed, float(np.abs(one.shares - now).sum()))
+            weights = weights * (one.shares / np.maximum(now, TINY))[one.cells]
         if missed <= CLOSE:
             break
     return weights
