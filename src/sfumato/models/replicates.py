@@ -51,7 +51,8 @@ LEAST = 1e-9
 TINY = 1e-60
 """one that raking makes smaller than this is left to vanish."""
 LEAST_LEFT = 0.05
-"""No cell of a pair of attributes loses more than all but this share of its people."""
+"""No cell of a pair of attributes loses more than all but this share of its people, nor gains more than it could lose:
+else people would on average move to where there were hardly any."""
 FEWEST = 1.0
 """Beta distributions of fewer people in all would put all of them on one side."""
 AT_ONCE = 1024
@@ -330,7 +331,8 @@ class Replicate:
         cells = one * moves.shape[1] + other
         before = np.bincount(cells, weights, moves.size).reshape(moves.shape)
         first, second = before.sum(axis=1), before.sum(axis=0)
-        table = np.maximum(before + np.outer(first, second) * moves, LEAST_LEFT * before)
+        most = (1 - LEAST_LEFT) * before
+        table = before + np.clip(np.outer(first, second) * moves, -most, most)
         for _ in range(TABLE_SWEEPS):
             table = table * (first / np.maximum(table.sum(axis=1), LEAST))[:, None]
             table = table * (second / np.maximum(table.sum(axis=0), LEAST))[None]
