@@ -50,9 +50,8 @@ LEAST = 1e-9
 """A share that is divided by is no less;"""
 TINY = 1e-60
 """one that raking makes smaller than this is left to vanish."""
-LEAST_LEFT = 0.05
-"""No cell of a pair of attributes loses more than all but this share of its people, nor gains more than it could lose:
-else people would on average move to where there were hardly any."""
+MOST_RATIO = 1e3
+"""Cells with fewer than a thousandth of the people whom independence would have are moved as if they had so many."""
 FEWEST = 1.0
 """Beta distributions of fewer people in all would put all of them on one side."""
 AT_ONCE = 1024
@@ -258,7 +257,7 @@ class Doubt:
         moves = {}
         for (a, b), errors in pairs.items():
             one, other = (self.directions[at].values[:number] for at, number in zip((a, b), errors.shape, strict=True))
-            moves[a, b] = one.T @ rng.normal(0.0, errors) @ other
+            moves[a, b] = Moves(one.T @ rng.normal(0.0, errors) @ other, np.sqrt((one**2).T @ errors**2 @ other**2))
         return Replicate(self, size, shares, moves)
 
     def _moved(self, pairs: Mapping[tuple[int, int], Floats]) -> Mapping[tuple[int, int], Floats]:
@@ -303,6 +302,26 @@ def _correlations(model: Model, directions: Mapping[int, Directions], size: floa
 
 
 @dataclass(frozen=True, eq=False)
+class Moves:
+    """By how much the cells of a pair of attributes get more people, as shares of those whom independence would have:
+    pieces x pieces.
+    """
+
+    drawn: Floats
+    spread: Floats
+    """the standard deviations of what is drawn"""
+
+    def factors(self, ratio: Floats) -> Floats:
+        """Multiply cells that have a ratio less people than independence would have: by numbers of mean 1 with the same
+        standard deviations s, which are not negative. Such are exp(t z - t^2 / 2), z being standard normal and
+        t^2 = log(1 + s^2).
+        """
+        normal = self.drawn / np.maximum(self.spread, TINY)
+        logs = np.log1p((np.minimum(ratio, MOST_RATIO) * self.spread) ** 2)
+        return np.asarray(np.exp(np.sqrt(logs) * normal - logs / 2))
+
+
+@dataclass(frozen=True, eq=False)
 class Replicate:
     """A distribution that may have been: another size, other margins, other dependences of pairs."""
 
@@ -310,8 +329,8 @@ class Replicate:
     size: float
     shares: Mapping[int, Floats]
     """by attribute and class: each leaf's share of people"""
-    moves: Mapping[tuple[int, int], Floats]
-    """of pairs: pieces x pieces, by how much people become more, as shares of those whom independence would have"""
+    moves: Mapping[tuple[int, int], Moves]
+    """of pairs of attributes"""
 
     def weighed(self, columns: Columns, weights: Floats) -> Floats:
         """Move the weights of records or cells: rake them to the replicate's pairs and margins of attributes."""
@@ -328,11 +347,10 @@ class Replicate:
         """Move people in a pair's table of pieces, and give it its margins back."""
         one, other = (self.doubt.directions[at].pieces[columns[at]] for at in pair)
         moves = self.moves[pair]
-        cells = one * moves.shape[1] + other
-        before = np.bincount(cells, weights, moves.size).reshape(moves.shape)
+        cells = one * moves.drawn.shape[1] + other
+        before = np.bincount(cells, weights, moves.drawn.size).reshape(moves.drawn.shape)
         first, second = before.sum(axis=1), before.sum(axis=0)
-        most = (1 - LEAST_LEFT) * before
-        table = before + np.clip(np.outer(first, second) * moves, -most, most)
+        table = before * moves.factors(np.outer(first, second) / np.maximum(before, TINY))
         for _ in range(TABLE_SWEEPS):
             table = table * (first / np.maximum(table.sum(axis=1), LEAST))[:, None]
             table = table * (second / np.maximum(table.sum(axis=0), LEAST))[None]
