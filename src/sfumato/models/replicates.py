@@ -24,6 +24,7 @@ import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -191,8 +192,8 @@ class Directions:
         """Take the splits that tell most people apart.
 
         Where leaves have an order, people who have more of one attribute mostly have more, or less, of another all
-        along. So the first direction is then the rank r and not the first split h, and as h is correlated with it by k,
-        what h has to do with anything is k times what r has.
+        along. So the first direction is then the rank r, as a normal score, and not the first split h; and as h is
+        correlated with it by k, what h has to do with anything is k times what r has.
         """
         contrasts, shares = axis.contrasts(), axis.shares
         everyone = axis.people / axis.people.sum()
@@ -206,7 +207,10 @@ class Directions:
         pieces = np.searchsorted(borders[1:-1], np.arange(len(everyone)), side="right")
         if ordered and len(first):
             held = np.bincount(pieces, everyone)
-            ranks = (np.cumsum(held) - held / 2)[pieces] - 0.5
+            middles = np.clip(np.cumsum(held) - held / 2, LEAST, 1 - LEAST)
+            normal = [NormalDist().inv_cdf(rank) for rank in middles.tolist()]
+            ranks = np.array(normal)[pieces]
+            ranks = ranks - ranks @ everyone
             ranks /= np.sqrt(ranks**2 @ everyone)
             spans[0] /= abs(float(everyone @ (ranks * functions[0])))
             functions[0] = ranks
