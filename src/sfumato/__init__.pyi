@@ -36,6 +36,7 @@ from sfumato.models.model import Model as Model
 from sfumato.models.model import Nonnegative as Nonnegative
 from sfumato.models.model import Ribbon as Ribbon
 from sfumato.models.model import percent as percent
+from sfumato.models.replicates import Combined as Combined
 from sfumato.modl import Kind as Kind
 from sfumato.modl import Step as Step
 from sfumato.places import find_data as find_data
