@@ -196,3 +196,11 @@ def test_the_command_line_gives_intervals(release) -> None:
     assert found["columns"] == ["sex", "n", "n_low", "n_high"]
     assert all(low <= n <= high for _, n, low, high in found["rows"])
     assert "n_low" in done("sql", release, "select count(*) as n from release", "--intervals")
+
+
+def test_a_query_asks_for_intervals_by_its_last_words() -> None:
+    release = SMALL["grid"]()
+    query = "select count(*) as people from release"
+    expected = release.sql(query, intervals=True)
+    for words in (" with intervals", "\nWITH  INTERVALS ;"):
+        assert release.sql(query + words).equals(expected)

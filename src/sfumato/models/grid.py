@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ MOST_PARTS = 30
 
 class GridModel(FittedModel):
     """Counts of regions that were measured once: they are their own best estimates."""
+
+    heavier: ClassVar[float] = 1.2
 
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse a grid that was not measured."""

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,6 @@ MOST_AT_ONCE = 2**22
 """So many numbers of queries and regions are held at a time."""
 MOST_HELD = 2**24
 """So many numbers on the way to cells are held at a time, or as many as there are cells."""
-HEAVIER = 2.0
-"""Departures have heavier tails than the normal distribution that shrinking takes them for: what is left of their
-variance is more by this factor."""
 DECIMALS = 3
 """As many as estimates are shown with."""
 
@@ -428,6 +425,10 @@ class RegionModel(Model):
 class FittedModel(RegionModel):
     """Regions whose counts are fitted together with margins, where these were bought; else they stand alone."""
 
+    heavier: ClassVar[float]
+    """departures have heavier tails than the normal distribution that shrinking takes them for: what is left of their
+    variance is more by this factor, chosen on Adult and the table made up"""
+
     @cached_property
     def fitted(self) -> Fitted | None:
         """The distribution that agrees with all that was measured; None where margins were not bought."""
@@ -494,7 +495,7 @@ class FittedModel(RegionModel):
         if self.fitted is None:
             return super().errors(values, sums, clauses, classes)
         noise = clauses.margin_noise(values, self.fitted.margins.size.variance)
-        noise = noise + np.where(clauses.several, HEAVIER * self.region_noise(clauses, sums), 0.0)
+        noise = noise + np.where(clauses.several, self.heavier * self.region_noise(clauses, sums), 0.0)
         return Errors(noise, clauses.model_error(), clauses.most())
 
     @abstractmethod

@@ -42,6 +42,8 @@ INDENT = "\u2003"
 class TreeModel(FittedModel):
     """Ends of a tree whose nodes were made to agree by least squares."""
 
+    heavier: ClassVar[float] = 2.5
+
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse a tree of which an end was not measured."""
         super().__init__(schema, draft)

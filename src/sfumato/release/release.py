@@ -7,6 +7,7 @@ block by block.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,6 +42,8 @@ BLOCK_BYTES = 2**29
 """The most memory that answering a block of conditions may take, unless it is a single one."""
 MOST_IN_BLOCK = 2**14
 """The most conditions of a block."""
+WITH_INTERVALS = re.compile(r"\s+with\s+intervals\s*;?\s*$", re.IGNORECASE)
+"""What asks for intervals at the end of a SELECT."""
 MOST_ROWS = 10**9
 """The most records of a sample."""
 MOST_REPLICATES = 1000
@@ -133,9 +136,11 @@ class Release:
         """Answer a SELECT over the relation `release` with estimates, and with their 95 % intervals if wanted.
 
         For example: `select sex, count(*) from release where age >= 40 group by sex`. With intervals, every estimated
-        column is followed by two, of the same name with `_low` and `_high`.
+        column is followed by two, of the same name with `_low` and `_high`. A query may also ask for them itself, by the
+        words `with intervals` at its end.
         """
-        if intervals:
+        query, said = WITH_INTERVALS.subn("", query)
+        if intervals or said:
             from sfumato.release.bounds import answer_with_intervals
 
             return as_frame(answer_with_intervals(query, self.model, self._doubt), frame)
