@@ -136,8 +136,8 @@ class Release:
         """Answer a SELECT over the relation `release` with estimates, and with their 95 % intervals if wanted.
 
         For example: `select sex, count(*) from release where age >= 40 group by sex`. With intervals, every estimated
-        column is followed by two, of the same name with `_low` and `_high`. A query may also ask for them itself, by the
-        words `with intervals` at its end.
+        column is followed by two, of the same name with `_low` and `_high`. A query may also ask for them itself, by
+        the words `with intervals` at its end.
         """
         query, said = WITH_INTERVALS.subn("", query)
         if intervals or said:
