@@ -164,10 +164,9 @@ class TreeModel(FittedModel):
         }
         others = np.prod([np.ones(len(asking)), *outside.values()], axis=0) ** 2
         beyond = self._by_node(covered - everyone - settled, found)
-        apart = beyond[1:] - beyond[self.tree.parents[1:]]
-        noise: Floats = others * (self._divided.people_errors[1:].astype(np.float32) @ (apart * apart)).astype(
-            np.float64
-        )
+        steps = beyond[1:] - beyond[self.tree.parents[1:]]
+        moved = self._divided.people_errors[1:].astype(np.float32) @ (steps * steps)
+        noise = np.asarray(others * moved, np.float64)
         if CLASS not in clauses.by_attribute:
             return noise
         classes = clauses.by_attribute[CLASS]
