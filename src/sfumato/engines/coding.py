@@ -309,7 +309,7 @@ def _written_otherwise(number: str, known: Sequence[str]) -> str:
 
 def coding_of(facts: Predictor, missing: list[str], kind: Kind, column: str, at: int, words: Dialect) -> Coding | None:
     """Write the coding of a column, whose SQL is given, as the one at some place; None if SQL cannot do it."""
-    if kind is Kind.OTHER:
+    if kind is Kind.OTHER or (facts.written if isinstance(facts, Numeric) else facts.codes) is not None:
         return None
     absent = absent_of(facts, missing)
     if kind is Kind.NESTED:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Codes, Floats, Integers
 from sfumato.errors import SchemaError, TableError, guarded, too_large, unreadable
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
+from sfumato.schema.codes import prefix_finder
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables import values as reading
 from sfumato.tables.streams import Table
@@ -195,6 +196,7 @@ def _cells(facts: Numeric, absent: reading.Absent) -> Encoder:
         places = None
         if not is_direct(array.type):
             array, places = reading.distinct(array)
+            array = reading.rewritten(array, facts.written)
         readings = read(array, absent)
         cells, outside = finder.find(readings.values)
         status = readings.status
@@ -215,14 +217,15 @@ def _cells(facts: Numeric, absent: reading.Absent) -> Encoder:
 class LeafFinder:
     """Finds the leaf of a taxonomy that a text means: by name, then by the number that the name writes.
 
-    A name of the taxonomy means itself even if it is also a text for "missing".
+    A name of the taxonomy means itself even if it is also a text for "missing". A code means the leaf that begins it.
     """
 
     def __init__(self, facts: Categorical, absent: reading.Absent) -> None:
         """Read the names of the leaves."""
         self.names = {name: code for code, name in enumerate(facts.tree.leaves)}
         self.absent = absent
-        self._values = _by_value(self.names)
+        self._values = _by_value(self.names) if facts.codes is None else {}
+        self._prefix = None if facts.codes is None else prefix_finder(facts.codes)
         self._missing = None if facts.missing is None else self.names[facts.missing]
         self._unseen = None if facts.unseen is None else self.names[facts.unseen]
 
@@ -232,7 +235,7 @@ class LeafFinder:
             return 0, reading.NESTED
         code = None if text is None else self.names.get(text)
         if code is None and text is not None and text not in self.absent:
-            code = self._values.get(reading.canonical(text))
+            code = self._prefix(text) if self._prefix else self._values.get(reading.canonical(text))
         if code is not None:
             return code, reading.FINE
         gone = text is None or text in self.absent
