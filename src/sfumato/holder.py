@@ -7,7 +7,7 @@ published, so nothing is paid or noted in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from sfumato.modl.grid import MOST_CELLS
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Numeric, label_leaves
 from sfumato.schema.schema import Schema, kinds_of, refuse_large, variables_of
-from sfumato.tables.draft import draft_schema
+from sfumato.tables.draft import Drafted, draft_schema
 from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits, survey
 from sfumato.tables.sources import open_table
 
@@ -31,9 +31,21 @@ NOT_PRIVATE = "NOT PRIVATE: exact counts of the table, for the holder's eyes. Do
 """What stands above exact counts."""
 
 
-def draft(table: Any, name: str = "table", target: str | None = None) -> Schema:
-    """Guess a schema from a table (a path or a frame), for a person to correct and confirm."""
-    return draft_schema(open_table(table), name, target)
+def draft(
+    table: Any,
+    name: str = "table",
+    target: str | None = None,
+    *,
+    decimal: str | None = None,
+    date_format: str | None = None,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Drafted:
+    """Guess a schema from a table (a path or a frame), with the reason for each column, for a person to confirm.
+
+    `decimal` is the mark of numbers, "." or ",", and `date_format` the form of days, such as "DD/MM/YYYY", where they
+    cannot be told from the values.
+    """
+    return draft_schema(open_table(table), name, target, decimal=decimal, date_format=date_format, watch=watch)
 
 
 def check(table: Any, schema: Schema) -> Fit:

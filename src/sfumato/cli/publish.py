@@ -46,10 +46,11 @@ PUBLISHING = {
 }
 """The options of publish that are not a method's parameters."""
 _DRAFT_HEAD = """\
-# Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
-# Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
-# exact extremes), drop what must not be known; give the table a lifetime budget, such as `budget: 4`; then set
-# `confirmed: true`.
+# A draft from private data, NOT confirmed. A schema is public: what stands here is published with every release.
+# No value that fewer than 20 rows have is written here, and bounds are rounded; what the rows have in common is your
+# decision. Look at each column and its reason, group categories into taxonomies, drop what must not be known; name
+# the class, if there is one (kind: class); give the table a lifetime budget, such as `budget: 4`; run `sfumato check`;
+# then set `confirmed: true`.
 """
 """What a drafted schema file begins with."""
 
@@ -57,20 +58,42 @@ _DRAFT_HEAD = """\
 @click.command()
 @click.argument("data", type=click.Path())
 @source_options
-@click.option("--target", help="The column to predict.")
+@click.option("--target", help="The column to predict [default: none].")
+@click.option("--decimal", metavar="MARK", help="The decimal mark, . or , where it cannot be told from the values.")
+@click.option(
+    "--date-format", metavar="FORM", help="How days are written, such as DD/MM/YYYY, where it cannot be told."
+)
 @click.option("--out", type=click.Path(), help="Where to write [default: people.schema.yaml for people.csv].")
 @reporting
-def draft(data: str, table: str | None, sql: str | None, target: str | None, out: str | None, show: Show) -> None:
-    """Guess a schema from DATA, for you to correct and confirm."""
+def draft(
+    data: str,
+    table: str | None,
+    sql: str | None,
+    target: str | None,
+    decimal: str | None,
+    date_format: str | None,
+    out: str | None,
+    show: Show,
+) -> None:
+    """Guess a schema from DATA, for you to correct and confirm.
+
+    Each column is written with the reason for what it was taken for. No value that fewer than 20 rows have is written,
+    and no bound is a single person's value.
+    """
     source = find_data(data, None, table, sql)
-    schema = sfumato.draft(source.table, source.name, target)
+    with show.working() as watch:
+        found = sfumato.draft(source.table, source.name, target, decimal=decimal, date_format=date_format, watch=watch)
     place = Path(out) if out else source.schema_path
     with staged_file(place) as staging:
-        staging.write_text(_DRAFT_HEAD + schema.dump(), encoding="utf-8")
-    kinds = [(name, column.kind) for name, column in schema.attributes.items()]
+        staging.write_text(_DRAFT_HEAD + found.dump(), encoding="utf-8")
+    columns = found.schema.attributes.items()
     show.result(
-        {"schema": str(place), "attributes": dict(kinds)},
-        laid_out(kinds, ("column", "kind"))
+        {
+            "schema": str(place),
+            "attributes": {name: column.kind for name, column in columns},
+            "reasons": dict(found.reasons),
+        },
+        laid_out([(name, column.kind, found.reasons[name]) for name, column in columns], ("column", "kind", "why"))
         + f"\n\nwrote {place}\nIt was derived from private data: correct it, then set confirmed: true.",
     )
 

@@ -1,4 +1,4 @@
-r"""Codes that say where they belong by how they begin: postal codes, diagnoses, drugs, occupations, industries, regions.
+r"""Codes that say where they belong by how they begin: postal codes, diagnoses, drugs, occupations, regions.
 
 A schema gives the pattern of a code's first characters (`[A-Z][0-9][0-9]` for ICD-10), and the taxonomy follows from it
 without any data: one level for each place of the pattern. A value belongs to the leaf that begins it, so a finer code
@@ -109,9 +109,7 @@ SYSTEMS = (
         "[A-Z][0-9][0-9A-Z][0-9A-Z]{0,5}",
         "[A-Z][0-9][0-9]",
     ),
-    CodeSystem(
-        "ICD-9 codes of diagnoses", "icd\\w*|diag\\w*|dx\\w*", "[0-9]{1,5}|[EV][0-9]{2,4}", "[0-9EV][0-9][0-9]"
-    ),
+    CodeSystem("ICD-9 codes of diagnoses", "icd\\w*|diag\\w*|dx\\w*", "[0-9]{1,5}|[EV][0-9]{2,4}", "[0-9EV][0-9][0-9]"),
     CodeSystem("NUTS regions", "nuts\\w*|region\\w*", f"{_EUROPE}[0-9A-Z]{{0,3}}", f"{_EUROPE}[0-9A-Z]"),
     CodeSystem("FIPS codes of counties", "fips\\w*|county\\w*|geoid", "[0-9]{5}", "[0-9][0-9]"),
     CodeSystem("US ZIP codes", "zip\\w*", "[0-9]{5}([0-9]{4})?", "[0-9][0-9][0-9]"),

@@ -71,11 +71,7 @@ Rewriting = Callable[[str], str | None]
 
 def refuse_unknown(form: str, *, days: bool) -> None:
     """Refuse a form that is none, or that is not one of days (or of numbers) where the attribute's bounds are."""
-    if form in NUMBERS or form == CLOCK:
-        fits = not days
-    else:
-        fits = days and _is_form_of_days(form)
-    if not fits:
+    if _is_form_of_days(form) is not days or not (days or form in (*NUMBERS, CLOCK)):
         known = f"{DAYS[0]} or {DAYS[2]}" if days else f"{POINT}, {COMMA} or {CLOCK}"
         raise SchemaError(f"written ({form[:40]}) must be a form of {'days' if days else 'numbers'}", f"Use {known}.")
 
