@@ -104,6 +104,66 @@ def options_of(methods: Mapping[str, Any]) -> Callable[[Command], Command]:
     return with_options
 
 
+HELPS = ("--help-all", "--help")
+"""The options that show options."""
+
+
+class ManyOptions(click.Command):
+    """A command with an option for every parameter of every method: `--help` shows those that people use, `--help-all`
+    all of them, a section for each method.
+    """
+
+    common: tuple[str, ...] = ()
+    """the options that `--help` shows, in this order"""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Add `--help-all` to the options."""
+        return [*super().get_params(ctx), _HELP_ALL]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that people use, and how to see the others."""
+        found = {written: one for one in self.get_params(ctx) for written in one.opts}
+        self._section(ctx, formatter, "Options", [found[written] for written in (*self.common, *HELPS)])
+
+    def get_full_help(self, ctx: click.Context) -> str:
+        """Write all options: those that people use, those of each method, the rest."""
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+        known = {f"--{one.name.replace('_', '-')}" for method in EVERY.values() for one in fields(method)}
+        known |= {*self.common, *HELPS}
+        rest = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and not known & {*one.opts}]
+        self._section(ctx, formatter, "More options", rest)
+        for name, method in EVERY.items():
+            told = [
+                (f"--{one.name.replace('_', '-')} VALUE", _help(one.name, {name: method})) for one in fields(method)
+            ]
+            if told:
+                with formatter.section(f"Options of {name}"):
+                    formatter.write_dl(told)
+        return formatter.getvalue().rstrip("\n")
+
+    @staticmethod
+    def _section(
+        ctx: click.Context, formatter: click.HelpFormatter, title: str, options: Iterable[click.Parameter]
+    ) -> None:
+        told = [record for one in options if (record := one.get_help_record(ctx)) is not None]
+        with formatter.section(title):
+            formatter.write_dl(told)
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and isinstance(ctx.command, ManyOptions):
+        click.echo(ctx.command.get_full_help(ctx))
+        ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show all options."
+)
+
+
 def _help(name: str, methods: Mapping[str, Any]) -> str:
     """What a parameter does, said once for methods that agree, and its defaults."""
     declared = {method.name: one for method in methods.values() for one in fields(method) if one.name == name}

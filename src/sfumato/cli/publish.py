@@ -15,6 +15,7 @@ from sfumato import WITHOUT_EPSILON, Account, Fit, Method, Release, Schema, find
 from sfumato.cli.options import (
     ENGINE_OPTIONS,
     EVERY,
+    ManyOptions,
     engine_options,
     how_counted,
     listed,
@@ -45,6 +46,9 @@ PUBLISHING = {
     *ENGINE_OPTIONS,
 }
 """The options of publish that are not a method's parameters."""
+WITH_CLASS, WITHOUT_CLASS = "diffgen", "diffmulti"
+"""The method where none is named: of those that can publish any table, the one that answers counts best (see
+docs/benchmarks.md); diffgen must have a class to choose by."""
 _DRAFT_HEAD = """\
 # A draft from private data, NOT confirmed. A schema is public: what stands here is published with every release.
 # No value that fewer than 20 rows have is written here, and bounds are rounded; what the rows have in common is your
@@ -139,10 +143,23 @@ def _check_text(fit: Fit) -> str:
     return "\n".join(lines)
 
 
-@click.command()
+class Publish(ManyOptions):
+    """The command that publishes."""
+
+    common = (
+        *("--method", "--epsilon", "--attributes", "--target", "--schema"),
+        *("--ledger", "--out", "--engine", "--dry-run", "--json"),
+    )
+
+
+@click.command(cls=Publish)
 @click.argument("data", type=click.Path())
 @source_options
-@click.option("--method", type=click.Choice(list(EVERY)), default="diffgen", show_default=True, help="How to publish.")
+@click.option(
+    "--method",
+    type=click.Choice(list(EVERY)),
+    help=f"How to publish [default: {WITH_CLASS} if the table has a class, else {WITHOUT_CLASS}].",
+)
 @click.option(
     "--epsilon",
     help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but "
@@ -179,7 +196,8 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     if options["target"]:
         schema = schema.with_target(options["target"])
     given = {key: value for key, value in options.items() if key not in PUBLISHING}
-    method = make_method(options["method"], given, as_published=options["as_published"])
+    name = options["method"] or (WITHOUT_CLASS if schema.target is None else WITH_CLASS)
+    method = make_method(name, given, as_published=options["as_published"])
     refuse_unfit_options(method, options)
     if options["dry_run"]:
         show.result(*plan_shown(method, schema, options["epsilon"]))
