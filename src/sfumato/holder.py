@@ -24,7 +24,8 @@ from sfumato.release.release import Release
 from sfumato.schema.attributes import Numeric, label_leaves
 from sfumato.schema.schema import Schema, kinds_of, refuse_large, variables_of
 from sfumato.tables.draft import Drafted, draft_schema
-from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits, survey
+from sfumato.tables.encode import Coded, Misfit, columns_to_read, encode, refuse_misfits, survey
+from sfumato.tables.findings import Finding, Surveyor
 from sfumato.tables.sources import open_table
 
 NOT_PRIVATE = "NOT PRIVATE: exact counts of the table, for the holder's eyes. Do not publish them."
@@ -49,9 +50,11 @@ def draft(
 
 
 def check(table: Any, schema: Schema) -> Fit:
-    """List the values of a table (a path or a frame) that would not fit, before anything is spent."""
-    found = survey(open_table(table), schema)
-    return Fit(found.rows, found.misfits, found.outside, found.undeclared)
+    """List the values of a table (a path or a frame) that would not fit, and what the schema would betray of it."""
+    opened = open_table(table)
+    surveyor = Surveyor(schema, columns_to_read(opened.columns, schema))
+    found = survey(opened, schema, surveyor.look)
+    return Fit(found.rows, found.misfits, found.outside, found.undeclared, tuple(surveyor.findings()))
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,18 @@ class Fit:
     """by column, how many numbers lie outside the declared range and count in the nearest cell"""
     undeclared: tuple[str, ...]
     """columns that the schema does not name, so that they are not read"""
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+    """what the schema would betray, and columns that say the same"""
 
     @property
     def fits(self) -> bool:
         """Whether every value has a leaf."""
         return not self.misfits
+
+    @property
+    def betrays(self) -> bool:
+        """Whether the schema holds what few people have."""
+        return any(one.betrays for one in self.findings)
 
 
 def coded(table: Any, schema: Schema, *, misfits: bool = False) -> Coded:

@@ -106,13 +106,22 @@ def draft(
 @click.argument("data", type=click.Path())
 @source_options
 @schema_option
+@click.option(
+    "--strict", is_flag=True, help="Refuse (exit code 2) what would betray someone, not only what does not fit."
+)
 @reporting
-def check(data: str, table: str | None, sql: str | None, schema_path: str | None, show: Show) -> None:
-    """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes."""
+def check(data: str, table: str | None, sql: str | None, schema_path: str | None, strict: bool, show: Show) -> None:
+    """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes.
+
+    And what the schema would betray: values that few rows have, bounds that are a single person's value, columns that
+    are nearly unique; and columns that follow from others or repeat them.
+    """
     source = find_data(data, schema_path, table, sql)
-    fit = sfumato.check(source.table, source.schema())
+    with show.working() as watch:
+        watch("reading the table")
+        fit = sfumato.check(source.table, source.schema())
     show.result(_check_plain(fit), _check_text(fit))
-    if not fit.fits or not fit.rows:
+    if not fit.fits or not fit.rows or (strict and fit.betrays):
         raise SystemExit(REFUSED)
 
 
@@ -123,6 +132,11 @@ def _check_plain(fit: Fit) -> dict[str, Any]:
         "misfits": [{"column": one.column, "reason": one.reason, "rows": one.rows} for one in fit.misfits],
         "outside": fit.outside,
         "undeclared": list(fit.undeclared),
+        "betrays": fit.betrays,
+        "findings": [
+            {"columns": list(one.columns), "problem": one.problem, "remedy": one.remedy, "betrays": one.betrays}
+            for one in fit.findings
+        ],
     }
 
 
@@ -136,6 +150,10 @@ def _check_text(fit: Fit) -> str:
         lines.append(f"{column}: {number:,} rows outside the declared range count in the nearest cell")
     if fit.undeclared:
         lines.append(f"not in the schema, so not read: {', '.join(fit.undeclared)}")
+    for title, betrays in (("The schema would betray", True), ("Paid for twice", False)):
+        found = [one for one in fit.findings if one.betrays is betrays]
+        if found:
+            lines += [title, *(f"  {', '.join(one.columns)}: {one.problem}. {one.remedy}" for one in found)]
     if fit.fits and fit.rows:
         lines.append("Everything fits. (These numbers are not private: do not publish them.)")
     if not fit.rows:

@@ -78,24 +78,26 @@ class Part:
 
 
 Encoder = Callable[[reading.Array], Part]
+Look = Callable[[str, reading.Array, Part], None]
+"""Looks at one batch of a column: its name, its values, their codes."""
 
 
 def encode(table: Table, schema: Schema) -> Coded:
     """The leaf codes of every row, of the declared columns; a misfit is counted, and has code 0."""
     columns = columns_to_read(table.columns, schema)
     pieces: dict[str, list[Codes]] = {name: [np.zeros(0, code_type(facts))] for name, facts in columns.items()}
-    found = _read(table, schema, lambda name, codes: pieces[name].append(codes))
+    found = _read(table, schema, lambda name, _array, part: pieces[name].append(part.codes))
     joined = guarded(lambda: {name: np.concatenate(pieces.pop(name)) for name in columns}, too_large)
     return replace(found, columns=joined)
 
 
-def survey(table: Table, schema: Schema) -> Coded:
-    """The same without the codes: no row is kept."""
-    return _read(table, schema, lambda _name, _codes: None)
+def survey(table: Table, schema: Schema, look: Look = lambda _name, _array, _part: None) -> Coded:
+    """The same without the codes: no row is kept. Values and codes of each batch are passed on to be looked at."""
+    return _read(table, schema, look)
 
 
-def _read(table: Table, schema: Schema, keep: Callable[[str, Codes], None]) -> Coded:
-    """Pass the codes of each batch to `keep`, column by column; return all else."""
+def _read(table: Table, schema: Schema, look: Look) -> Coded:
+    """Pass the values and codes of each batch on, column by column; return all else."""
     columns = columns_to_read(table.columns, schema)
     encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in columns.items()}
     misfits: Counter[tuple[str, int]] = Counter()
@@ -105,7 +107,7 @@ def _read(table: Table, schema: Schema, keep: Callable[[str, Codes], None]) -> C
         number += batch.num_rows
         for name, array in zip(columns, batch.columns, strict=True):
             part = guarded(partial(encoders[name], array), unreadable(name))
-            keep(name, part.codes)
+            look(name, array, part)
             misfits.update({(name, reason): rows for reason, rows in part.misfits.items()})
             outside[name] += part.outside
     return Coded(
