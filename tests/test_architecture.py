@@ -67,6 +67,8 @@ ONLY_HERE = {
     "matplotlib": ("pictures",),
     "yaml": ("schema.yaml",),
     "narwhals": ("tables", "release.records"),
+    "pyreadstat": ("tables.microdata",),
+    "python_calamine": ("tables.microdata",),
 }
 WITHOUT_DATA = {"pyarrow", "narwhals", "duckdb", "pandas", "polars", "os", "random", "secrets"}
 KINDS = {"Grid", "Tree", "Boxes"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,12 @@ from sfumato.modl import Coordinates, DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Numeric, label_leaves
+from sfumato.schema.codebooks import CodeBook, read_codebook
 from sfumato.schema.schema import Schema, kinds_of, refuse_large, variables_of
 from sfumato.tables.draft import Drafted, draft_schema
 from sfumato.tables.encode import Coded, Misfit, columns_to_read, encode, refuse_misfits, survey
 from sfumato.tables.findings import Finding, Surveyor
+from sfumato.tables.microdata import is_statistics, labels_of
 from sfumato.tables.sources import open_table
 
 NOT_PRIVATE = "NOT PRIVATE: exact counts of the table, for the holder's eyes. Do not publish them."
@@ -39,14 +42,26 @@ def draft(
     *,
     decimal: str | None = None,
     date_format: str | None = None,
+    codebook: str | Path | None = None,
     watch: Callable[[str], None] = lambda _: None,
 ) -> Drafted:
     """Guess a schema from a table (a path or a frame), with the reason for each column, for a person to confirm.
 
     `decimal` is the mark of numbers, "." or ",", and `date_format` the form of days, such as "DD/MM/YYYY", where they
-    cannot be told from the values.
+    cannot be told from the values. A `codebook` (a file or a folder, or the labels inside a file of SPSS, Stata or SAS)
+    declares what needs no guess.
     """
-    return draft_schema(open_table(table), name, target, decimal=decimal, date_format=date_format, watch=watch)
+    opened = open_table(table)
+    how = {"decimal": decimal, "date_format": date_format}
+    return draft_schema(opened, name, target, book=_book(table, codebook, opened.columns), watch=watch, **how)
+
+
+def _book(table: Any, codebook: str | Path | None, columns: Sequence[str]) -> CodeBook | None:
+    """The code book that was given, or the one inside the table's own file."""
+    given = codebook if codebook is not None else table
+    if isinstance(given, str | Path) and is_statistics(given):
+        return labels_of(Path(given).expanduser())
+    return None if codebook is None else read_codebook(codebook, columns)
 
 
 def check(table: Any, schema: Schema) -> Fit:

@@ -67,6 +67,12 @@ _DRAFT_HEAD = """\
 @click.option(
     "--date-format", metavar="FORM", help="How days are written, such as DD/MM/YYYY, where it cannot be told."
 )
+@click.option(
+    "--codebook",
+    type=click.Path(),
+    help="What is public about the columns: a Table Schema or CSVW file (.json), codes and labels (.csv), a folder of "
+    "ARX hierarchies, or an SPSS, Stata or SAS file [default: the labels inside DATA].",
+)
 @click.option("--out", type=click.Path(), help="Where to write [default: people.schema.yaml for people.csv].")
 @reporting
 def draft(
@@ -76,6 +82,7 @@ def draft(
     target: str | None,
     decimal: str | None,
     date_format: str | None,
+    codebook: str | None,
     out: str | None,
     show: Show,
 ) -> None:
@@ -86,7 +93,9 @@ def draft(
     """
     source = find_data(data, None, table, sql)
     with show.working() as watch:
-        found = sfumato.draft(source.table, source.name, target, decimal=decimal, date_format=date_format, watch=watch)
+        found = sfumato.draft(
+            source.table, source.name, target, decimal=decimal, date_format=date_format, codebook=codebook, watch=watch
+        )
     place = Path(out) if out else source.schema_path
     with staged_file(place) as staging:
         staging.write_text(_DRAFT_HEAD + found.dump(), encoding="utf-8")

@@ -133,6 +133,8 @@ class Categorical(Attribute):
     codes: OptionalName = None
     """A pattern such as `[A-Z][0-9][0-9]` of a code's first characters, which are leaves before those of the taxonomy:
     a value belongs to the one that begins it."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """What values are called: by value as it stands in the table, the leaf that it means. From a code book."""
     root: str = "Any"
     """The name of the most general value."""
     missing: OptionalName = None
@@ -150,6 +152,12 @@ class Categorical(Attribute):
                 raise SchemaError(
                     f"{role} ({leaf}) must be a leaf of the taxonomy",
                     "Add it to the taxonomy or choose another leaf.",
+                )
+        for value, label in self.labels.items():
+            if label not in self.tree.leaves or (value in self.tree.leaves and value != label):
+                raise SchemaError(
+                    f"label ({label[:40]}) of value ({value[:40]}) must be a leaf, and the value no other leaf",
+                    "Add it to the taxonomy, or rename the leaf.",
                 )
         if self.finest is not None and self.finest > self.tree.height:
             raise SchemaError(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import datetime
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
 from typing import Any
@@ -24,12 +24,15 @@ from typing import Any
 from sfumato.errors import SchemaError, TableError, guarded, unreadable
 from sfumato.schema import recognize
 from sfumato.schema.attributes import EPOCH, LARGEST, Categorical, Identifier, Numeric
+from sfumato.schema.codebooks import CodeBook
 from sfumato.schema.codes import SYSTEMS, CodeSystem
 from sfumato.schema.formats import CLOCK, COMMA, DAYS, NUMBERS, POINT
 from sfumato.schema.schema import Column, Schema
 from sfumato.schema.yaml import write_yaml
-from sfumato.tables.seen import FEWEST, PLAIN_DAY, PLAIN_NUMBER, Reading, Seen, Tail
+from sfumato.tables.encode import LeafFinder
+from sfumato.tables.seen import ABSENT, ABSENT_BY_DEFAULT, FEWEST, PLAIN_DAY, PLAIN_NUMBER, Reading, Seen, Tail
 from sfumato.tables.streams import Table
+from sfumato.tables.values import FINE
 
 MOST_SMALL = 12
 """A column with at most this many different numbers or days is taken for categories."""
@@ -63,6 +66,8 @@ class Guess:
     why: str
     worded: bool = False
     """whether it holds words for "no value" that schemas do not know by themselves"""
+    declared: bool = False
+    """whether a code book says so"""
 
 
 @dataclass(frozen=True)
@@ -89,25 +94,21 @@ def draft_schema(
     name: str,
     target: str | None = None,
     *,
-    known: Mapping[str, Column] | None = None,
+    book: CodeBook | None = None,
     decimal: str | None = None,
     date_format: str | None = None,
     watch: Callable[[str], None] = lambda _: None,
 ) -> Drafted:
-    """A schema guessed from the values; what is `known` of columns (from a code book) is taken as it is."""
-    known = {column: facts for column, facts in (known or {}).items() if column in table.columns}
-    forms = _forms(decimal, date_format)
-    unknown = [column for column in table.columns if column not in known]
-    seen, rows = look_at(table, unknown, watch) if unknown else ({}, FEWEST)
+    """A schema guessed from the values; what a code book declares of columns is taken from there."""
+    book, forms = book or CodeBook({}), _forms(decimal, date_format)
+    seen, rows = look_at(table, table.columns, watch)
     if rows < FEWEST:
         raise TableError(
             f"the table must have {FEWEST} rows or more to draft a schema that betrays none of them",
             "Give it rows, or write the schema by hand.",
         )
     guesses = {
-        column: Guess(known[column], "declared by the code book")
-        if column in known
-        else guarded(partial(guess, column, seen[column], forms), unreadable(column))
+        column: guarded(partial(_declared_or_guessed, column, seen[column], forms, book), unreadable(column))
         for column in table.columns
     }
     if all(isinstance(one.column, Identifier) for one in guesses.values()):
@@ -115,9 +116,10 @@ def draft_schema(
             "the table must have a column that is no identifier", "Give it one, or write the schema by hand if it has."
         )
     facts: dict[str, Any] = {"attributes": {column: one.column for column, one in guesses.items()}}
-    if any(one.worded for one in guesses.values()):
-        facts["missing_values"] = list(recognize.ABSENT_WORDS)
-    schema = Schema(name=name, origin="derived from private data" if unknown else "declared", **facts)
+    words = recognize.ABSENT_WORDS if any(one.worded for one in guesses.values()) else ABSENT_BY_DEFAULT
+    facts["missing_values"] = list(dict.fromkeys([*words, *book.missing_values]))
+    facts["origin"] = "declared" if all(one.declared for one in guesses.values()) else "derived from private data"
+    schema = Schema(name=name, **facts)
     reasons = {column: one.why for column, one in guesses.items()}
     return Drafted(schema if target is None else schema.with_target(target), reasons)
 
@@ -132,6 +134,30 @@ def look_at(table: Table, columns: list[str], watch: Callable[[str], None]) -> t
         for column, array in zip(columns, batch.columns, strict=True):
             guarded(partial(seen[column].look, array), unreadable(column))
     return seen, rows
+
+
+def _declared_or_guessed(name: str, seen: Seen, forms: Forms, book: CodeBook) -> Guess:
+    """What the code book declares, unless its labels are for a few of the values only, as of numbers with a code."""
+    column = book.columns.get(name)
+    if column is None:
+        return guess(name, seen, forms)
+    why = f"declared by {book.title}"
+    if not isinstance(column, Categorical) or seen.nested:
+        return Guess(column, why, declared=True)
+    find = LeafFinder(column, ABSENT).find
+    covered = seen.share(lambda text: find(text)[1] == FINE)
+    if covered < 1 - MUCH:
+        other = guess(name, seen, forms)
+        return replace(other, why=f"{other.why}; {book.title} names few of its values")
+    if covered < 1 or seen.many:
+        column = Schema.parse({"attributes": {name: _with_other(column)}}).attributes[name]
+        why += "; values that it does not name count as Other"
+    return Guess(column, why, declared=True)
+
+
+def _with_other(column: Categorical) -> dict[str, Any]:
+    more = [] if "Other" in column.tree.leaves else ["Other"]
+    return column.model_dump() | {"taxonomy": [*column.taxonomy, *more], "unseen": column.unseen or "Other"}
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,8 @@ class LeafFinder:
 
     def __init__(self, facts: Categorical, absent: reading.Absent) -> None:
         """Read the names of the leaves."""
-        self.names = {name: code for code, name in enumerate(facts.tree.leaves)}
+        leaves = {name: code for code, name in enumerate(facts.tree.leaves)}
+        self.names = leaves | {value.strip(): leaves[label] for value, label in facts.labels.items()}
         self.absent = absent
         self._values = _by_value(self.names) if facts.codes is None else {}
         self._prefix = None if facts.codes is None else prefix_finder(facts.codes)

@@ -30,7 +30,8 @@ MOST_DIFFERENT = 10_000
 """So many different texts of a column are counted."""
 TRIED = 25
 """So many values are tried before all are read in a form."""
-ABSENT = reading.Absent.of(Schema.model_fields["missing_values"].get_default(call_default_factory=True))
+ABSENT_BY_DEFAULT: list[str] = Schema.model_fields["missing_values"].get_default(call_default_factory=True)
+ABSENT = reading.Absent.of(ABSENT_BY_DEFAULT)
 """The texts that mean "no value" unless a schema says otherwise."""
 ABSENT_WIDELY = reading.Absent.of(ABSENT_WORDS)
 """The texts that mean it in columns of numbers and days."""

@@ -18,21 +18,23 @@ from sfumato.errors import TableError
 from sfumato.tables import streams
 from sfumato.tables.databases import Query, is_database, open_database, open_query
 from sfumato.tables.frames import open_frame
+from sfumato.tables.microdata import READERS, is_statistics, is_workbook, open_statistics, open_workbook
 from sfumato.tables.streams import Table, is_pattern, open_parquet, refuse_repeated
 from sfumato.tables.values import NESTED_TEXT
 
 LONGEST_HEADER = 2**20
 """The first line of a file has fewer characters."""
 DELIMITERS = ",;\t|"
-KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), or .parquet"
+KINDS = f".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), .parquet, {', '.join(READERS)} or .xlsx"
 """The endings of files that can be read, as errors list them."""
 
 
 def open_table(source: Any) -> Table:
     """Open a table.
 
-    It may be a CSV, TSV, Parquet or JSON file, a folder or a pattern of Parquet files, `file.duckdb::table`, a query,
-    or a frame: pandas, Polars, Arrow, DuckDB, Spark or another that Narwhals knows.
+    It may be a CSV, TSV, Parquet or JSON file, one of SPSS, Stata, SAS or Excel, a folder or a pattern of Parquet
+    files, `file.duckdb::table`, a query, or a frame: pandas, Polars, Arrow, DuckDB, Spark or another that Narwhals
+    knows.
     """
     table = _opened(source)
     refuse_repeated(table.columns)
@@ -47,6 +49,10 @@ def _opened(source: Any) -> Table:
     path = Path(os.path.expanduser(source))
     if is_database(path):
         return open_database(path)
+    if is_workbook(path):
+        return open_workbook(path)
+    if is_statistics(path):
+        return open_statistics(path)
     return open_parquet(path) if is_pattern(str(path)) or path.is_dir() else _open_file(path)
 
 
