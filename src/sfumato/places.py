@@ -19,6 +19,7 @@ from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Column, Schema
 from sfumato.tables.databases import MARK, Query, is_database, own_name, parted
 from sfumato.tables.microdata import is_workbook, parted_workbook
+from sfumato.tables.sources import Encoded
 from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
 
 BUNDLED = "adult"
@@ -67,10 +68,16 @@ def _ledgers_above(file: Path) -> list[Path]:
 
 
 def find_data(
-    data: str, schema_path: str | None = None, table: str | None = None, sql: str | None = None
+    data: str,
+    schema_path: str | None = None,
+    table: str | None = None,
+    sql: str | None = None,
+    encoding: str | None = None,
 ) -> DataSource:
     """Find the table that a word means: `adult` is the bundled one unless such a file exists, all else is a path."""
     data = os.path.expanduser(data)
+    if encoding is not None:
+        return _encoded(find_data(data, schema_path, table, sql), encoding)
     if table is not None and sql is not None:
         raise TableError("a table and a query must not both be given", "Name the table in the query.")
     if table is not None and not is_database(data) and not is_workbook(data):
@@ -94,6 +101,13 @@ def find_data(
         raise TableError(f"data ({data}) must be a file", "Name a CSV, Parquet or JSON-lines file, or adult.")
     real = path.resolve()
     return _beside(real, SUFFIXES.sub("", real.name) or real.name, schema_path, query or path)
+
+
+def _encoded(source: DataSource, encoding: str) -> DataSource:
+    """The same file in another encoding: the same ledger."""
+    if not isinstance(source.table, Path):
+        raise TableError("option --encoding must go with a CSV or TSV file", "Leave it out.")
+    return replace(source, table=Encoded(source.table, encoding))
 
 
 def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> DataSource:

@@ -58,7 +58,12 @@ def source_options(command: Command) -> Command:
         help="Columns and rows to read: a select from one table of the DuckDB database DATA, or from `data`, which is "
         "what the Parquet files DATA are called.",
     )(command)
-    return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
+    command = click.option(
+        "--encoding", metavar="NAME", help="How the CSV file DATA is written, such as cp1252 [default: UTF-8]."
+    )(command)
+    return click.option("--table", metavar="NAME", help="The table of the DuckDB database, or sheet of the workbook.")(
+        command
+    )
 
 
 _OPTIONS = (

@@ -43,6 +43,7 @@ PUBLISHING = {
     "despite_budget",
     "table",
     "sql",
+    "encoding",
     *ENGINE_OPTIONS,
 }
 """The options of publish that are not a method's parameters."""
@@ -79,6 +80,7 @@ def draft(
     data: str,
     table: str | None,
     sql: str | None,
+    encoding: str | None,
     target: str | None,
     decimal: str | None,
     date_format: str | None,
@@ -91,14 +93,14 @@ def draft(
     Each column is written with the reason for what it was taken for. No value that fewer than 20 rows have is written,
     and no bound is a single person's value.
     """
-    source = find_data(data, None, table, sql)
+    source = find_data(data, None, table, sql, encoding)
     with show.working() as watch:
         found = sfumato.draft(
             source.table, source.name, target, decimal=decimal, date_format=date_format, codebook=codebook, watch=watch
         )
     place = Path(out) if out else source.schema_path
     with staged_file(place) as staging:
-        staging.write_text(_DRAFT_HEAD + found.dump(), encoding="utf-8")
+        staging.write_text(found.dump(_DRAFT_HEAD), encoding="utf-8")
     columns = found.schema.attributes.items()
     show.result(
         {
@@ -119,13 +121,21 @@ def draft(
     "--strict", is_flag=True, help="Refuse (exit code 2) what would betray someone, not only what does not fit."
 )
 @reporting
-def check(data: str, table: str | None, sql: str | None, schema_path: str | None, strict: bool, show: Show) -> None:
+def check(
+    data: str,
+    table: str | None,
+    sql: str | None,
+    encoding: str | None,
+    schema_path: str | None,
+    strict: bool,
+    show: Show,
+) -> None:
     """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes.
 
     And what the schema would betray: values that few rows have, bounds that are a single person's value, columns that
     are nearly unique; and columns that follow from others or repeat them.
     """
-    source = find_data(data, schema_path, table, sql)
+    source = find_data(data, schema_path, table, sql, encoding)
     with show.working() as watch:
         watch("reading the table")
         fit = sfumato.check(source.table, source.schema())
@@ -218,7 +228,7 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     A CSV, Parquet or JSON-lines file, a folder or a quoted pattern of Parquet files ('parts/*.parquet'), a table of a
     DuckDB database (file.duckdb::table), or `adult` for the bundled table.
     """
-    source = find_data(data, schema_path, options["table"], options["sql"])
+    source = find_data(data, schema_path, options["table"], options["sql"], options["encoding"])
     schema = named_only(source.schema(), options["attributes"])
     if options["target"]:
         schema = schema.with_target(options["target"])

@@ -14,7 +14,6 @@ That is care, not differential privacy: who adds many rows can still learn somet
 from __future__ import annotations
 
 import datetime
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -28,7 +27,7 @@ from sfumato.schema.codebooks import CodeBook
 from sfumato.schema.codes import SYSTEMS, CodeSystem
 from sfumato.schema.formats import CLOCK, COMMA, DAYS, NUMBERS, POINT
 from sfumato.schema.schema import Column, Schema
-from sfumato.schema.yaml import write_yaml
+from sfumato.schema.yaml import Comments, write_commented
 from sfumato.tables.encode import LeafFinder
 from sfumato.tables.seen import ABSENT, ABSENT_BY_DEFAULT, FEWEST, PLAIN_DAY, PLAIN_NUMBER, Reading, Seen, Tail
 from sfumato.tables.streams import Table
@@ -54,8 +53,6 @@ OFTEN = 10
 """A number has a leaf of its own if one row in so many has it."""
 LAST_DAY = datetime.date(9999, 12, 30)
 """The last day that a schema may have."""
-WIDTH = 110
-"""How wide comments are."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +74,9 @@ class Drafted:
     schema: Schema
     reasons: Mapping[str, str] = field(default_factory=dict)
 
-    def dump(self) -> str:
-        """Write the schema as YAML, each column with its reason as a comment."""
-        plain = self.schema.plain()
-        attributes = plain.pop("attributes")
-        blocks = [write_yaml(plain | {"attributes": {}}).replace("attributes: {}", "attributes:")]
-        for name, facts in attributes.items():
-            lines = textwrap.wrap(self.reasons.get(name, ""), WIDTH, break_long_words=False)
-            blocks += [f"  # {line}\n" for line in lines]
-            blocks.append(textwrap.indent(write_yaml({name: facts}), "  "))
-        return "".join(blocks)
+    def dump(self, head: str = "") -> str:
+        """Write the schema as YAML after some lines of comment, each column with its reason as a comment."""
+        return write_commented(self.schema.plain(), Comments(head, self.reasons))
 
 
 def draft_schema(

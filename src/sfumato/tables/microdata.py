@@ -143,7 +143,7 @@ def open_workbook(source: Path) -> Table:
     if not rows or not any(text_of(_cell(one)) for one in rows[0]):
         raise TableError(f"the first row of {path} must name the columns", "Add a header row.")
     names = [text_of(_cell(one)) or f"column_{place}" for place, one in enumerate(rows[0], start=1)]
-    streams.refuse_repeated(names)
+    streams.refuse_repeated(names, named=streams.is_header(names, [text_of(one) or "" for one in [*rows[1:2], []][0]]))
     places = {name: place for place, name in enumerate(names)}
     records = [row for row in rows[1:] if any(_cell(one) is not None for one in row)]
 

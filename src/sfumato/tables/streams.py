@@ -67,12 +67,32 @@ class LongerTable(Exception):  # noqa: N818 (no error: a table may be long)
     """The table has more rows than were wanted."""
 
 
-def refuse_repeated(columns: Sequence[Any]) -> None:
-    """Refuse repeated names. They are told by their places: in a file without a header, names would be values."""
-    times = Counter(columns)
-    repeated = [str(place) for place, name in enumerate(columns, 1) if times[name] > 1]
-    if repeated:
-        raise TableError(f"columns {some(repeated)} must have distinct names, and do not", "Rename all but one.")
+def refuse_repeated(columns: Sequence[Any], *, named: bool = True) -> None:
+    """Refuse repeated names, telling them and their places.
+
+    Unless it is sure that they are names: in a file without a header they would be values, and places alone are told.
+    """
+    repeated = [name for name, times in Counter(columns).items() if times > 1]
+    places = {name: [str(place) for place, other in enumerate(columns, 1) if other == name] for name in repeated}
+    if not repeated:
+        return
+    if named:
+        listed = some([f"{', '.join(places[name])} ({str(name)[:40]})" for name in repeated])
+    else:
+        listed = some(sorted((one for every in places.values() for one in every), key=int))
+    raise TableError(f"columns {listed} must have distinct names, and do not", "Rename all but one.")
+
+
+def is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the first line of a file surely names columns: no number or day in it, but some in the line below.
+
+    >>> is_header(["age", "sex"], ["17", "F"]), is_header(["17", "F"], ["18", "M"]), is_header(["a", "F"], ["b", "M"])
+    (True, False, False)
+    """
+    return not any(map(_FIGURES.match, first)) and any(map(_FIGURES.match, second))
+
+
+_FIGURES = re.compile(r"\s*[-+$€£(]*[0-9]")
 
 
 def some(names: Sequence[str]) -> str:
@@ -278,7 +298,9 @@ def failure_of(what: object) -> Callable[[BaseException], TableError]:
 
 def not_text(what: object, where: str = "") -> TableError:
     """The error for a file that is no text."""
-    return TableError(f"file {what} must be UTF-8 text{where}", "Save it again as UTF-8.")
+    return TableError(
+        f"file {what} must be UTF-8 text{where}", "Save it again as UTF-8, or say what it is with --encoding."
+    )
 
 
 def refuse_case_clash(what: object, names: Sequence[str]) -> None:
