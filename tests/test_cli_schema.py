@@ -1,4 +1,4 @@
-"""From a file to a confirmed schema on the command line: drafts with reasons, other encodings, help that can be read."""
+"""From a file to a confirmed schema on the command line: drafts with reasons, other encodings, help one can read."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from sfumato.schema.attributes import Numeric, label_leaves
 from sfumato.schema.codebooks import CodeBook, read_codebook
 from sfumato.schema.schema import Schema, kinds_of, refuse_large, variables_of
 from sfumato.tables.draft import Drafted, draft_schema
-from sfumato.tables.encode import Coded, Misfit, columns_to_read, encode, refuse_misfits, survey
-from sfumato.tables.findings import Finding, Surveyor
+from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits
+from sfumato.tables.findings import Finding, survey
 from sfumato.tables.microdata import is_statistics, labels_of
 from sfumato.tables.sources import open_table
 
@@ -66,10 +66,8 @@ def _book(table: Any, codebook: str | Path | None, columns: Sequence[str]) -> Co
 
 def check(table: Any, schema: Schema) -> Fit:
     """List the values of a table (a path or a frame) that would not fit, and what the schema would betray of it."""
-    opened = open_table(table)
-    surveyor = Surveyor(schema, columns_to_read(opened.columns, schema))
-    found = survey(opened, schema, surveyor.look)
-    return Fit(found.rows, found.misfits, found.outside, found.undeclared, tuple(surveyor.findings()))
+    found, findings = survey(open_table(table), schema)
+    return Fit(found.rows, found.misfits, found.outside, found.undeclared, findings)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sfumato.errors import SchemaError
@@ -58,16 +57,18 @@ def nested_prefixes(pattern: str) -> Nested:
     return below("", places_of(pattern))
 
 
-def prefix_finder(pattern: str) -> Callable[[str], int | None]:
-    """What finds the number of the leaf that begins a code, or None."""
-    leaves = {"".join(parts): number for number, parts in enumerate(itertools.product(*places_of(pattern)))}
-    lengths = sorted({len(leaf) for leaf in leaves}, reverse=True)
+class PrefixFinder:
+    """Finds the number of the leaf of a pattern that begins a code."""
 
-    def find(code: str) -> int | None:
-        written = bare(code)
-        return next((leaves[written[:length]] for length in lengths if written[:length] in leaves), None)
+    def __init__(self, pattern: str) -> None:
+        """List the leaves of a pattern."""
+        self._leaves = {"".join(parts): number for number, parts in enumerate(itertools.product(*places_of(pattern)))}
+        self._lengths = sorted({len(leaf) for leaf in self._leaves}, reverse=True)
 
-    return find
+    def find(self, code: str) -> int | None:
+        """The number of the leaf, or None if none begins the code."""
+        written, leaves = bare(code), self._leaves
+        return next((leaves[written[:length]] for length in self._lengths if written[:length] in leaves), None)
 
 
 def bare(code: str) -> str:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Codes, Floats, Integers
 from sfumato.errors import SchemaError, TableError, guarded, too_large, unreadable
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
-from sfumato.schema.codes import prefix_finder
+from sfumato.schema.codes import PrefixFinder
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables import values as reading
 from sfumato.tables.streams import Table
@@ -78,26 +78,19 @@ class Part:
 
 
 Encoder = Callable[[reading.Array], Part]
-Look = Callable[[str, reading.Array, Part], None]
-"""Looks at one batch of a column: its name, its values, their codes."""
 
 
 def encode(table: Table, schema: Schema) -> Coded:
     """The leaf codes of every row, of the declared columns; a misfit is counted, and has code 0."""
     columns = columns_to_read(table.columns, schema)
     pieces: dict[str, list[Codes]] = {name: [np.zeros(0, code_type(facts))] for name, facts in columns.items()}
-    found = _read(table, schema, lambda name, _array, part: pieces[name].append(part.codes))
+    found = _read(table, schema, lambda name, codes: pieces[name].append(codes))
     joined = guarded(lambda: {name: np.concatenate(pieces.pop(name)) for name in columns}, too_large)
     return replace(found, columns=joined)
 
 
-def survey(table: Table, schema: Schema, look: Look = lambda _name, _array, _part: None) -> Coded:
-    """The same without the codes: no row is kept. Values and codes of each batch are passed on to be looked at."""
-    return _read(table, schema, look)
-
-
-def _read(table: Table, schema: Schema, look: Look) -> Coded:
-    """Pass the values and codes of each batch on, column by column; return all else."""
+def _read(table: Table, schema: Schema, keep: Callable[[str, Codes], None]) -> Coded:
+    """Pass the codes of each batch to `keep`, column by column; return all else."""
     columns = columns_to_read(table.columns, schema)
     encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in columns.items()}
     misfits: Counter[tuple[str, int]] = Counter()
@@ -107,7 +100,7 @@ def _read(table: Table, schema: Schema, look: Look) -> Coded:
         number += batch.num_rows
         for name, array in zip(columns, batch.columns, strict=True):
             part = guarded(partial(encoders[name], array), unreadable(name))
-            look(name, array, part)
+            keep(name, part.codes)
             misfits.update({(name, reason): rows for reason, rows in part.misfits.items()})
             outside[name] += part.outside
     return Coded(
@@ -228,7 +221,7 @@ class LeafFinder:
         self.names = leaves | {value.strip(): leaves[label] for value, label in facts.labels.items()}
         self.absent = absent
         self._values = _by_value(self.names) if facts.codes is None else {}
-        self._prefix = None if facts.codes is None else prefix_finder(facts.codes)
+        self._prefix = None if facts.codes is None else PrefixFinder(facts.codes)
         self._missing = None if facts.missing is None else self.names[facts.missing]
         self._unseen = None if facts.unseen is None else self.names[facts.unseen]
 
@@ -238,7 +231,7 @@ class LeafFinder:
             return 0, reading.NESTED
         code = None if text is None else self.names.get(text)
         if code is None and text is not None and text not in self.absent:
-            code = self._prefix(text) if self._prefix else self._values.get(reading.canonical(text))
+            code = self._prefix.find(text) if self._prefix else self._values.get(reading.canonical(text))
         if code is not None:
             return code, reading.FINE
         gone = text is None or text in self.absent

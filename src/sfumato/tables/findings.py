@@ -10,19 +10,23 @@ Memory is bounded: leaves are counted, and the codes of the first rows are kept 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Integers
+from sfumato.errors import guarded, unreadable
 from sfumato.schema.attributes import Categorical, Numeric, exact
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables import values as reading
-from sfumato.tables.encode import Part, absent_of
+from sfumato.tables.encode import Coded, Misfit, Part, absent_of, columns_to_read, encoder_of
 from sfumato.tables.seen import FEWEST
+from sfumato.tables.streams import Table
 
 LOOKED_AT = 100_000
 """Dependence is looked for in so many rows, the first."""
@@ -48,6 +52,28 @@ class Finding:
     """whether the schema would betray someone; otherwise it costs precision only"""
 
 
+def survey(table: Table, schema: Schema) -> tuple[Coded, tuple[Finding, ...]]:
+    """How a table fits its schema, and what is found, in one pass; no row is kept."""
+    surveyor = Surveyor(schema, columns_to_read(table.columns, schema))
+    encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in surveyor.columns.items()}
+    rows = 0
+    for batch in table.batches(list(surveyor.columns)):
+        rows += batch.num_rows
+        for name, array in zip(surveyor.columns, batch.columns, strict=True):
+            part = guarded(partial(encoders[name], array), unreadable(name))
+            surveyor.look(name, array, part)
+    told = Coded(
+        columns={},
+        rows=rows,
+        misfits=tuple(
+            Misfit(name, reading.REASONS[reason], number) for (name, reason), number in sorted(surveyor.misfits.items())
+        ),
+        outside={name: number for name, number in surveyor.outside.items() if number},
+        undeclared=tuple(name for name in table.columns if name not in schema.attributes),
+    )
+    return told, tuple(surveyor.findings())
+
+
 @dataclass
 class Surveyor:
     """Looks at the codes of a table, batch by batch, and finds what to tell."""
@@ -58,6 +84,9 @@ class Surveyor:
     ends: dict[str, list[int]] = field(init=False)
     """for each numeric column, how many rows have exactly its lower and its upper bound"""
     first: dict[str, list[Codes]] = field(init=False)
+    misfits: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """how many rows have no leaf, by column and reason"""
+    outside: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         """Begin with nothing seen."""
@@ -66,7 +95,9 @@ class Surveyor:
         self.first = {name: [] for name in self.columns}
 
     def look(self, name: str, array: reading.Array, part: Part) -> None:
-        """Look at one batch of one column."""
+        """Look at one batch of one column: its values and their codes."""
+        self.misfits.update({(name, reason): rows for reason, rows in part.misfits.items()})
+        self.outside[name] += part.outside
         facts = self.columns[name]
         fine = np.ones(len(part.codes), bool) if part.status is None else part.status == reading.FINE
         self.counts[name] += np.bincount(part.codes[fine], minlength=facts.leaves)

@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import TableError, guarded
+from sfumato.errors import TableError
 from sfumato.schema.codebooks import CodeBook, labelled
 from sfumato.schema.schema import Column
 from sfumato.tables import streams
 from sfumato.tables.databases import MARK
-from sfumato.tables.streams import Table, failure_of, some
+from sfumato.tables.streams import Table, attempt, some
 from sfumato.tables.values import text_of
 
 READERS = {
@@ -81,7 +81,7 @@ def _part(path: Path, columns: Sequence[str], start: int) -> dict[str, Any]:
         found, _ = _reader(path)(str(path), usecols=list(columns), **options)
         return dict(found)
 
-    return guarded(read, failure_of(path))
+    return attempt(path, read)
 
 
 def _reader(path: Path) -> Any:
@@ -105,7 +105,7 @@ def _dictionary(path: Path) -> Any:
     catalog = path.with_suffix(".sas7bcat")
     if path.suffix.lower() == ".sas7bdat" and catalog.is_file():
         options["catalog_file"] = str(catalog)
-    return guarded(lambda: reader(str(path), **options)[1], failure_of(path))
+    return attempt(path, lambda: reader(str(path), **options)[1])
 
 
 def labels_of(path: Path) -> CodeBook:
@@ -139,7 +139,7 @@ def open_workbook(source: Path) -> Table:
     path, wanted = parted_workbook(source)
     if not path.is_file():
         raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
-    rows = guarded(lambda: _rows(path, wanted), failure_of(path))
+    rows = attempt(path, lambda: _rows(path, wanted))
     if not rows or not any(text_of(_cell(one)) for one in rows[0]):
         raise TableError(f"the first row of {path} must name the columns", "Add a header row.")
     names = [text_of(_cell(one)) or f"column_{place}" for place, one in enumerate(rows[0], start=1)]
