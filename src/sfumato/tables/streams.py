@@ -26,6 +26,8 @@ from sfumato.errors import Found, TableError, guarded, too_large
 
 BATCH_ROWS = 64 * 2048
 """How many rows a batch has at most."""
+BATCH_VALUES = 2**24
+"""About how many values a batch has at most."""
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Streams the named columns."""
@@ -276,8 +278,17 @@ def stream(
 def reader_of(relation: Any) -> pa.RecordBatchReader:
     """The stream of a relation; the method has another name before DuckDB 2."""
     arrow_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    reader: pa.RecordBatchReader = arrow_reader(BATCH_ROWS)
+    reader: pa.RecordBatchReader = arrow_reader(batch_rows(len(relation.columns)))
     return reader
+
+
+def batch_rows(columns: int) -> int:
+    """How many rows a batch of so many columns has: fewer where there are very many, so that memory is bounded.
+
+    >>> batch_rows(20), batch_rows(1000)
+    (131072, 16384)
+    """
+    return min(BATCH_ROWS, max(BATCH_VALUES // columns // 2048, 1) * 2048)
 
 
 def attempt(what: object, action: Callable[[], Found]) -> Found:
