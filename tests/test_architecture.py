@@ -41,7 +41,11 @@ ROOMS = {
     | {"methods.method", "release.promises"}
     | {f"privacy.{one}" for one in ("exact_counts", "measurements", "tally")},
     "account": FOUNDATION | DATA | {"privacy", "tables", "engines", "methods", "models", "release", "without_epsilon"},
-    "holder": FOUNDATION | DATA | {"modl", "tables", "release"},
+    "bounds": FOUNDATION | DATA | {"privacy", "tables", "engines"},
+    "holder": FOUNDATION
+    | DATA
+    | {"modl", "tables", "release", "bounds"}
+    | {f"privacy.{one}" for one in ("budget", "ledger")},
     "datasets": FOUNDATION | {"schema"},
     "places": FOUNDATION | {"schema", "tables", "datasets"},
 }

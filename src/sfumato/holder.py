@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Integers
-from sfumato.errors import MethodError, TableError
+from sfumato.bounds import private_bounds
+from sfumato.errors import BudgetError, MethodError, TableError
 from sfumato.modl import Coordinates, DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS
+from sfumato.privacy.budget import epsilon_of
+from sfumato.privacy.ledger import Ledger
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Numeric, label_leaves
 from sfumato.schema.codebooks import CodeBook, read_codebook
@@ -43,17 +47,36 @@ def draft(
     decimal: str | None = None,
     date_format: str | None = None,
     codebook: str | Path | None = None,
+    epsilon: str | float | Fraction | None = None,
+    ledger: str | Path | None = None,
+    budget: str | float | Fraction | None = None,
     watch: Callable[[str], None] = lambda _: None,
 ) -> Drafted:
     """Guess a schema from a table (a path or a frame), with the reason for each column, for a person to confirm.
 
     `decimal` is the mark of numbers, "." or ",", and `date_format` the form of days, such as "DD/MM/YYYY", where they
     cannot be told from the values. A `codebook` (a file or a folder, or the labels inside a file of SPSS, Stata or SAS)
-    declares what needs no guess.
+    declares what needs no guess. With an `epsilon`, bounds are found privately and paid for in the table's `ledger`,
+    which begins with the lifetime `budget` if there is none yet; all else of a draft is no more private than without.
     """
     opened = open_table(table)
-    how = {"decimal": decimal, "date_format": date_format}
-    return draft_schema(opened, name, target, book=_book(table, codebook, opened.columns), watch=watch, **how)
+    found = draft_schema(
+        opened,
+        name,
+        target,
+        book=_book(table, codebook, opened.columns),
+        decimal=decimal,
+        date_format=date_format,
+        budget=None if budget is None else epsilon_of(budget),
+        watch=watch,
+    )
+    if epsilon is None or not found.bounded:
+        return found
+    if ledger is None:
+        raise BudgetError("bounds found with epsilon must be paid for in a ledger", "Name the ledger of the table.")
+    book, price = Ledger(ledger, name, found.schema.budget), epsilon_of(epsilon)
+    missing = found.schema.missing_values
+    return found.with_bounds(private_bounds(table, found.bounded, price, book, missing, watch=watch))
 
 
 def _book(table: Any, codebook: str | Path | None, columns: Sequence[str]) -> CodeBook | None:

@@ -68,6 +68,9 @@ _DRAFT_HEAD = """\
 @click.option(
     "--date-format", metavar="FORM", help="How days are written, such as DD/MM/YYYY, where it cannot be told."
 )
+@click.option("--epsilon", help="Find bounds of numbers and days privately, for this much, such as 0.05.")
+@click.option("--budget", help="The lifetime budget of the table, such as 4, to stand in the schema and in the ledger.")
+@click.option("--ledger", type=click.Path(), help="The table's ledger, which pays epsilon [default: beside the data].")
 @click.option(
     "--codebook",
     type=click.Path(),
@@ -85,6 +88,9 @@ def draft(
     decimal: str | None,
     date_format: str | None,
     codebook: str | None,
+    epsilon: str | None,
+    budget: str | None,
+    ledger: str | None,
     out: str | None,
     show: Show,
 ) -> None:
@@ -94,12 +100,21 @@ def draft(
     and no bound is a single person's value.
     """
     source = find_data(data, None, table, sql, encoding)
-    with show.working() as watch:
-        found = sfumato.draft(
-            source.table, source.name, target, decimal=decimal, date_format=date_format, codebook=codebook, watch=watch
-        )
     place = Path(out) if out else source.schema_path
     with staged_file(place) as staging:
+        with show.working() as watch:
+            found = sfumato.draft(
+                source.table,
+                source.name,
+                target,
+                decimal=decimal,
+                date_format=date_format,
+                codebook=codebook,
+                epsilon=epsilon,
+                ledger=source.ledger(ledger),
+                budget=budget,
+                watch=watch,
+            )
         staging.write_text(found.dump(_DRAFT_HEAD), encoding="utf-8")
     columns = found.schema.attributes.items()
     show.result(

@@ -42,6 +42,7 @@ from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import (
     SCORES,
     BalancedMax,
+    Beyond,
     CertaintyGain,
     Discernibility,
     Max,
@@ -118,7 +119,7 @@ class DiffMulti(Method):
         "auto",
         "What a good specialization is: balanced (ours), max (the paper's), deviation or gain with a class attribute; "
         "ncp, discernibility or ncp-left (ncp as the paper has it) with or without one; auto is balanced or ncp.",
-        read=one_of(["auto", *(name for name in SCORES if name != WeightedGain.name)]),
+        read=one_of(["auto", *(name for name in SCORES if name not in (WeightedGain.name, Beyond.name))]),
     )
     schedule: ScheduleName = parameter(
         "adaptive",

@@ -17,6 +17,7 @@ import datetime
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -73,10 +74,52 @@ class Drafted:
 
     schema: Schema
     reasons: Mapping[str, str] = field(default_factory=dict)
+    declared: frozenset[str] = frozenset()
+    """the columns that a code book declares"""
 
     def dump(self, head: str = "") -> str:
         """Write the schema as YAML after some lines of comment, each column with its reason as a comment."""
         return write_commented(self.schema.plain(), Comments(head, self.reasons))
+
+    @property
+    def bounded(self) -> dict[str, Numeric]:
+        """The columns whose bounds were guessed: not those of times of the day, or of a code book."""
+        return {
+            name: facts
+            for name, facts in self.schema.attributes.items()
+            if isinstance(facts, Numeric) and facts.written != CLOCK and name not in self.declared
+        }
+
+    def with_bounds(self, found: Mapping[str, tuple[tuple[Any, Any], int]]) -> Drafted:
+        """The same with other bounds, each with the number of rows that it leaves out, about."""
+        attributes, reasons = dict(self.schema.attributes), dict(self.reasons)
+        for name, ((lower, upper), rows) in found.items():
+            facts = attributes[name]
+            assert isinstance(facts, Numeric)
+            if lower >= upper:
+                guessed = _dropped("no bounds were found with this epsilon")
+                attributes[name], reasons[name] = guessed.column, guessed.why
+                continue
+            attributes[name] = _between(facts, lower, upper)
+            what = reasons[name].removesuffix(_BEYOND).rstrip("; ")
+            reasons[name] = f"{what}; bounds found with epsilon, each with about {rows:,} rows beyond it at most"
+        schema = Schema(**{one: getattr(self.schema, one) for one in Schema.model_fields} | {"attributes": attributes})
+        return replace(self, schema=schema, reasons=reasons)
+
+
+def _between(facts: Numeric, lower: Any, upper: Any) -> Numeric:
+    """A grid like another between other bounds."""
+    same: dict[str, Any] = {"written": facts.written, "missing": facts.missing}
+    if facts.is_date:
+        last = upper - datetime.timedelta(days=1)
+        return Numeric(lower=lower, upper=last, step=_step_of_days(lower, last), **same)
+    if facts.grid == "log" and max(abs(lower), abs(upper)) >= LARGE:
+        return Numeric(lower=lower, upper=upper, grid="log", **same)
+    whole = facts.is_whole and not facts.is_uneven
+    step = Decimal(1) if whole and upper - lower <= DRAFTED_CELLS else _unit(upper - lower, DRAFTED_CELLS)
+    step = max(step, Decimal(1)) if whole else step
+    points = [point for point in facts.points if step > 1 and lower <= point <= upper]
+    return Numeric(lower=lower, upper=upper, step=step, points=points, **same)
 
 
 def draft_schema(
@@ -84,6 +127,7 @@ def draft_schema(
     name: str,
     target: str | None = None,
     *,
+    budget: Fraction | None = None,
     book: CodeBook | None = None,
     decimal: str | None = None,
     date_format: str | None = None,
@@ -108,10 +152,12 @@ def draft_schema(
     facts: dict[str, Any] = {"attributes": {column: one.column for column, one in guesses.items()}}
     words = recognize.ABSENT_WORDS if any(one.worded for one in guesses.values()) else ABSENT_BY_DEFAULT
     facts["missing_values"] = list(dict.fromkeys([*words, *book.missing_values]))
+    facts["budget"] = budget
     facts["origin"] = "declared" if all(one.declared for one in guesses.values()) else "derived from private data"
     schema = Schema(name=name, **facts)
     reasons = {column: one.why for column, one in guesses.items()}
-    return Drafted(schema if target is None else schema.with_target(target), reasons)
+    declared = frozenset(column for column, one in guesses.items() if one.declared)
+    return Drafted(schema if target is None else schema.with_target(target), reasons, declared)
 
 
 def look_at(table: Table, columns: list[str], watch: Callable[[str], None]) -> tuple[dict[str, Seen], int]:
@@ -255,10 +301,9 @@ def _calendar(_name: str, seen: Seen, forms: Forms) -> Guess | None:
     upper = next((day for day in later if not _is_rare(read.high, day)), None)
     if lower is None or upper is None or lower >= upper:
         return _dropped("days whose bounds must be written by hand")
-    span = (upper - lower).days
-    step = next((step for step in (1, 7, 30, 91, 365) if span // step < DRAFTED_CELLS), 3650)
     form = None if read.form == PLAIN_DAY else read.form
-    column = Numeric(lower=lower, upper=upper, step=Decimal(step), written=form, missing=_missing_word(seen, read))
+    step = _step_of_days(lower, upper)
+    column = Numeric(lower=lower, upper=upper, step=step, written=form, missing=_missing_word(seen, read))
     swapped = {"DD": "MM", "MM": "DD"}
     other = form and "".join(swapped.get(one, one) for one in _tokens(form))
     unclear = other != form and any(one.form == other and one.holds for one in seen.readings)
@@ -277,6 +322,11 @@ def _tokens(form: str) -> Iterator[str]:
         size = 2 if form[at : at + 2] in ("DD", "MM") else 1
         yield form[at : at + size]
         at += size
+
+
+def _step_of_days(lower: datetime.date, upper: datetime.date) -> Decimal:
+    span = (upper - lower).days
+    return Decimal(next((step for step in (1, 7, 30, 91, 365) if span // step < DRAFTED_CELLS), 3650))
 
 
 def _day(number: float) -> datetime.date:
