@@ -166,11 +166,12 @@ class Reading:
 
     @property
     def median(self) -> float:
-        """The number, cut to one digit, of the row in the middle."""
+        """The number, cut to one digit, of the row in the middle of those that are not 0."""
+        rows = {number: times for number, times in self.magnitudes.items() if number}
         passed = 0
-        for number in sorted(self.magnitudes):
-            passed += self.magnitudes[number]
-            if 2 * passed >= self.given:
+        for number in sorted(rows):
+            passed += rows[number]
+            if 2 * passed >= sum(rows.values()):
                 return number
         return 0.0
 
