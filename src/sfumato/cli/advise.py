@@ -84,9 +84,7 @@ def _choice(found: Advice, purpose: str, schema: Schema) -> str:
 
 def _odds(epsilon: float) -> str:
     believed = 1 / (1 + math.exp(-min(epsilon, 700)))
-    return (
-        f"epsilon {epsilon:g}: who bets even odds that someone is in the table may then believe {100 * believed:.0f} %"
-    )
+    return f"epsilon {epsilon:g}: who bets even odds that someone is in it may then believe {100 * believed:.0f} %"
 
 
 def _plain(found: Advice, purpose: str, schema: Schema) -> dict[str, Any]:

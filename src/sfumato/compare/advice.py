@@ -32,7 +32,7 @@ OWN = 0.6
 FOLLOWING, CLOSELY = 5, 0.8
 """One attribute in so many follows from another, as age groups do from ages, in this share of people."""
 MOST_ROWS = 100_000
-"""No more people are made up. In a larger table noise is the same, and what a model assumes is off by the same share."""
+"""No more people are made up. In a larger table noise is the same, and a model is off by the same share."""
 MOST_ATTRIBUTES = 200
 """Advice on more would take too long."""
 RUNS = 2
