@@ -131,7 +131,7 @@ fire: $(VENV)/.dev
 
 # Every reader of other people's files, SECONDS each.
 SECONDS ?= 60
-TARGETS ?= schema_file taxonomy_file condition question_file sql record manifest statistics_file rules_file ledger_file release_file
+TARGETS ?= schema_file taxonomy_file code_book condition question_file sql record manifest statistics_file rules_file ledger_file release_file
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
 	@for target in $(TARGETS); do $(BIN)/python fuzz/fuzz.py $$target $(SECONDS) 2> fuzz/log.txt || { cat fuzz/log.txt; exit 1; }; done

@@ -56,6 +56,13 @@ def shared(total: int, sizes: list[int], lots: list[int] | None = None) -> list[
     return share_out(np.array([total]), one, np.array(sizes), np.array(lots or range(len(sizes)))).tolist()
 
 
+def test_very_many_attributes_allow_fewer_regions() -> None:
+    wide = Schema.parse({"attributes": {f"a{n}": {"kind": "categorical", "taxonomy": ["x", "y"]} for n in range(1000)}})
+    assert DiffMulti().steps_for(wide) == 1000
+    assert DiffMulti(specializations=7).steps_for(wide) == 7
+    assert DiffMulti().expected_cells(wide) == 4000
+
+
 def test_example_4_2_even_distribution() -> None:
     """H = 21: one specialization is used, each of the two children gets 10."""
     assert shared(21 - 1, [1, 1]) == [10, 10]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import sfumato
-from sfumato import WITHOUT_EPSILON, Account, Fit, Method, Release, Schema, find_data, named_only
+from sfumato import WITHOUT_EPSILON, Account, Categorical, Fit, Method, Release, Schema, find_data, named_only
 from sfumato.cli.options import (
     ENGINE_OPTIONS,
     EVERY,
@@ -47,6 +47,8 @@ PUBLISHING = {
     *ENGINE_OPTIONS,
 }
 """The options of publish that are not a method's parameters."""
+MOST_CLASSES = 10
+"""A column with more categories is not proposed as the class."""
 WITH_CLASS, WITHOUT_CLASS = "diffgen", "diffmulti"
 """The method where none is named: of those that can publish any table, the one that answers counts best (see
 docs/benchmarks.md); diffgen must have a class to choose by."""
@@ -124,8 +126,22 @@ def draft(
             "reasons": dict(found.reasons),
         },
         laid_out([(name, column.kind, found.reasons[name]) for name, column in columns], ("column", "kind", "why"))
-        + f"\n\nwrote {place}\nIt was derived from private data: correct it, then set confirmed: true.",
+        + f"\n\nwrote {place}\n{_class_text(found.schema)}\nCorrect it, run sfumato check, then set confirmed: true.",
     )
+
+
+def _class_text(schema: Schema) -> str:
+    """Ask for the class rather than guess it."""
+    if schema.target is not None:
+        return f"The class is {schema.target}."
+    few = [
+        name
+        for name, column in schema.attributes.items()
+        if isinstance(column, Categorical) and 2 <= column.leaves <= MOST_CLASSES
+    ]
+    if not few:
+        return "It has no class."
+    return f"It has no class. If something is to be predicted, name it: --target {' or '.join(few[:4])}, for example."
 
 
 @click.command()

@@ -20,19 +20,25 @@ from sfumato.schema.taxonomy import Nested
 
 MOST_PREFIXES = 100_000
 """No pattern has more leaves."""
+MOST_PLACES = 12
+"""No pattern has more places."""
+LONGEST_PATTERN = 500
+"""No pattern is written with more characters."""
 _PLACE = re.compile(r"\[((?:[A-Z0-9](?:-[A-Z0-9])?)+)\]|\(([A-Z0-9]+(?:\|[A-Z0-9]+)*)\)")
 _UNCOUNTED = re.compile(r"[\s.\-/]")
 
 
 def places_of(pattern: str) -> list[list[str]]:
     """What may stand at each place of a pattern, in order."""
-    if not pattern or _PLACE.sub("", pattern):
+    if not 0 < len(pattern) <= LONGEST_PATTERN or _PLACE.sub("", pattern):
         raise SchemaError(
             f"codes ({pattern[:40]}) must be a pattern of a code's first characters",
             "Write for example [A-Z][0-9][0-9], or (AT|DE)[0-9].",
         )
     places = [_letters(one[1]) if one[1] else one[2].split("|") for one in _PLACE.finditer(pattern)]
     leaves = math.prod(len(place) for place in places)
+    if len(places) > MOST_PLACES:
+        raise SchemaError(f"codes must have at most {MOST_PLACES} places, and have {len(places)}", "Use fewer places.")
     if leaves > MOST_PREFIXES:
         raise SchemaError(f"codes must have at most {MOST_PREFIXES:,} leaves, and have {leaves:,}", "Use fewer places.")
     return [list(dict.fromkeys(place)) for place in places]

@@ -138,7 +138,10 @@ def _encoded_batches(source: Encoded, names: list[str], delimiter: str, columns:
         arrow_csv.ReadOptions(encoding=source.encoding, column_names=names, skip_rows=1),
         arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), include_columns=list(columns), strings_can_be_null=False
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=list(columns),
+            null_values=[""],
+            strings_can_be_null=True,
         ),
     )
 
