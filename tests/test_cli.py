@@ -167,6 +167,7 @@ def test_a_taxonomy_goes_out_and_comes_back(here: Path) -> None:
 COMMANDS = {
     "draft": ["people.csv", "--out", "draft.yaml"],
     "check": ["people.csv"],
+    "advise": ["people.csv", "--rows", "1000", "--epsilon", "1"],
     "cocluster": ["people.csv"],
     "publish": publish()[1:],
     "inspect": ["release"],
