@@ -182,7 +182,7 @@ def test_a_draft_takes_what_is_declared(here: Path) -> None:
     Path("p.csv").write_text("sex,age,job\n" + "1,30,cook\n2,40,nurse\n" * 20)
     done("draft", "p.csv", "--codebook", "book.json")
     assert Schema.load(here / "p.schema.yaml").origin == "declared"
-    assert "must be of a kind" in refused("draft", "q.csv", "--codebook", "book.doc")
+    assert "must be of a kind" in refused("draft", "q.csv", "--codebook", "book.doc", "--out", "x.yaml")
 
 
 LABELS = {"sex": {1: "Female", 2: "Male"}, "job": {1: "Cook", 2: "Nurse", -9: "Refused"}, "age": {99: "Refused"}}
