@@ -103,10 +103,27 @@ def options_of(methods: Mapping[str, Any]) -> Callable[[Command], Command]:
     def with_options(command: Command) -> Command:
         for name in reversed(list(dict.fromkeys(one.name for method in methods.values() for one in fields(method)))):
             said = _help(name, methods)
-            command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=said)(command)
+            command = click.option(written(name), name, metavar="VALUE", help=said)(command)
         return command
 
     return with_options
+
+
+OPTIONS = {one.name: one.metadata["option"] for method in EVERY.values() for one in fields(method)}
+"""What parameters are called on the command line, where it is not by their names."""
+
+
+PARAMETERS = {option: name for name, option in OPTIONS.items() if option}
+"""The same the other way round."""
+
+
+def written(name: str) -> str:
+    """The option of a parameter.
+
+    >>> written("max_cells"), written("purpose")
+    ('--max-cells', '--for')
+    """
+    return f"--{OPTIONS.get(name) or name.replace('_', '-')}"
 
 
 HELPS = ("--help-all", "--help")
@@ -127,8 +144,8 @@ class ManyOptions(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options that people use, and how to see the others."""
-        found = {written: one for one in self.get_params(ctx) for written in one.opts}
-        self._section(ctx, formatter, "Options", [found[written] for written in (*self.common, *HELPS)])
+        found = {option: one for one in self.get_params(ctx) for option in one.opts}
+        self._section(ctx, formatter, "Options", [found[option] for option in (*self.common, *HELPS)])
 
     def get_full_help(self, ctx: click.Context) -> str:
         """Write all options: those that people use, those of each method, the rest."""
@@ -136,14 +153,12 @@ class ManyOptions(click.Command):
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         self.format_options(ctx, formatter)
-        known = {f"--{one.name.replace('_', '-')}" for method in EVERY.values() for one in fields(method)}
+        known = {written(one.name) for method in EVERY.values() for one in fields(method)}
         known |= {*self.common, *HELPS}
         rest = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and not known & {*one.opts}]
         self._section(ctx, formatter, "More options", rest)
         for name, method in EVERY.items():
-            told = [
-                (f"--{one.name.replace('_', '-')} VALUE", _help(one.name, {name: method})) for one in fields(method)
-            ]
+            told = [(f"{written(one.name)} VALUE", _help(one.name, {name: method})) for one in fields(method)]
             if told:
                 with formatter.section(f"Options of {name}"):
                     formatter.write_dl(told)
@@ -211,8 +226,8 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
     for key in [key for key in options if key not in known]:
         what = f"{name} as published" if as_published else name
         raise MethodError(
-            f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",
-            f"It has {', '.join('--' + one.replace('_', '-') for one in known) or 'no options'}.",
+            f"option {written(key)} must belong to the method, and {what} does not have it",
+            f"It has {', '.join(map(written, known)) or 'no options'}.",
         )
     for key in [one.name for one in fields(method) if one.default is MISSING and one.name not in options]:
         raise MethodError(f"{name} must have its {key}", f"Give --{key}.")
@@ -248,7 +263,7 @@ def _contestant(written: str) -> Contestant:
         key, equals, value = option.partition("=")
         if not equals or not key or not value:
             raise MethodError(f"option ({option[:40]}) of {name} must be written as name=value", HOW)
-        given[key.strip().replace("-", "_")] = value.strip()
+        given[PARAMETERS.get(key.strip(), key.strip().replace("-", "_"))] = value.strip()
     lacking = [one.name for one in fields(EVERY[name]) if one.default is MISSING and one.name not in given]
     if lacking:
         some = "10" if lacking[0] == "k" else "..."

@@ -216,7 +216,7 @@ class Publish(ManyOptions):
 
     common = (
         *("--method", "--epsilon", "--attributes", "--target", "--schema"),
-        *("--ledger", "--out", "--engine", "--dry-run", "--json"),
+        *("--for", "--ledger", "--out", "--dry-run", "--json"),
     )
 
 
