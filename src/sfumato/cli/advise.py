@@ -52,7 +52,8 @@ def advise(
     schema = named_only(find_data(data, schema_path).schema(), attributes)
     schema = schema.with_target(target) if target else schema
     with show.working() as watch:
-        found = expected(schema, _number(rows), [one.strip() for one in epsilon.split(",")], watch)
+        told = None if purpose == "synthetic" else purpose
+        found = expected(schema, _number(rows), [one.strip() for one in epsilon.split(",")], told, watch)
     show.result(_plain(found, purpose, schema), _text(found, purpose, schema))
 
 

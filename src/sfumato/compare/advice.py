@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 import numpy as np
@@ -95,8 +95,13 @@ class Advice:
         return told
 
 
-def advise(schema: Schema, rows: int, epsilons: Sequence[str], watch: Watch = lambda _: None) -> Advice:
-    """What to expect of every method on a table of this schema and about so many rows, which is not read."""
+def advise(
+    schema: Schema, rows: int, epsilons: Sequence[str], purpose: str | None = None, watch: Watch = lambda _: None
+) -> Advice:
+    """What to expect of every method on a table of this schema and about so many rows, which is not read.
+
+    Methods that can be told the `purpose` of a release (`counts` or `classification`) are.
+    """
     if rows < 1:
         raise MethodError(f"rows ({rows}) must be greater than 0", "Give the table's order of magnitude.")
     if len(variables(schema)) > MOST_ATTRIBUTES:
@@ -111,21 +116,26 @@ def advise(schema: Schema, rows: int, epsilons: Sequence[str], watch: Watch = la
     for price in prices:
         for method in METHODS.values():
             watch(f"{method.name} at epsilon {float(price):g}")
-            expected.append(stage.expect(method(), price))
+            expected.append(stage.expect(_made(method, purpose), price))
     first = Advice(rows, tuple(expected), {})
     middle = prices[len(prices) // 2]
     best = first.best(middle)
-    return first if best is None else Advice(rows, tuple(expected), _saved(schema, rows, best, watch))
+    return first if best is None else Advice(rows, tuple(expected), _saved(schema, rows, best, purpose, watch))
 
 
-def _saved(schema: Schema, rows: int, best: Expected, watch: Watch) -> dict[str, float]:
+def _made(method: type[Method], purpose: str | None) -> Method:
+    told = purpose is not None and any(one.name == "purpose" for one in fields(method))
+    return method(**({"purpose": purpose} if told else {}))
+
+
+def _saved(schema: Schema, rows: int, best: Expected, purpose: str | None, watch: Watch) -> dict[str, float]:
     predictors = schema.predictors
     longest = sorted(predictors, key=lambda name: -predictors[name].leaves)[:LEFT_OUT] if len(predictors) > 2 else []
     saved = {}
     for name in longest:
         watch(f"without {name}")
         less = schema.only([other for other in (*predictors, *filter(None, [schema.target])) if other != name])
-        without = Stage.of(less, rows).expect(METHODS[best.method](), best.epsilon)
+        without = Stage.of(less, rows).expect(_made(METHODS[best.method], purpose), best.epsilon)
         saved[name] = 1 - without.typical / best.typical
     return saved
 
