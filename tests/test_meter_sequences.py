@@ -16,7 +16,7 @@ import mutants
 from paths import boxes_of, paid_by_points, places_of, points_of, used
 from replay import Purse, Recorder
 from sfumato.engines import memory
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import BudgetError, PrivacyError
 from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
