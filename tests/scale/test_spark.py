@@ -29,7 +29,7 @@ from sfumato.engines.spark import coding_of, spark_engine
 from sfumato.errors import CountError, TableError
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.tally import CountEngine, Counts, Tally
-from sfumato.tables.coders import BatchCoder
+from sfumato.tables.coders import BatchCoder, CategoryCoder
 from test_engine_releases import published
 
 warnings.simplefilter("ignore", FutureWarning)
@@ -59,6 +59,7 @@ def connected(url: str) -> SparkSession:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    session.sparkContext.pythonExec = sys.executable
     return session
 
 
@@ -215,17 +216,14 @@ def test_what_does_not_fit_is_refused_without_a_value() -> None:
 
 def test_what_our_own_code_refuses_on_an_executor_is_told_in_its_words() -> None:
     rows, schema = few()
-    broken = replace(coding_of(["x", "n"], schema), coder=BatchCoder({"x": _fails, "n": _fails}))
+    broken = replace(
+        coding_of(["x", "n"], schema), coder=BatchCoder(dict.fromkeys(["x", "n"], CategoryCoder(None, np.uint8)))
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(spark, "coding_of", lambda *_: broken)
         engine = spark_engine(local_session().createDataFrame(rows, "x string, n int"), schema)
-        with pytest.raises(TableError, match="column x must be of a type that can be read") as caught, engine:
+        with pytest.raises(TableError, match="column x must be of a type that can be read"), engine:
             pass
-    assert CANARY not in str(caught.value)
-
-
-def _fails(_: Any) -> Any:
-    raise ValueError(CANARY)
 
 
 PYTHONS = {

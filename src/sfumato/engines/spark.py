@@ -8,7 +8,7 @@ Rows walk down a tree from the node on which they were last kept, a few steps in
 farther to go, blocks and nodes are kept anew, in the job that counts them. A plan grows by one line with that.
 
 *What travels.* A task is sent with the text of the few modules that it needs. So nothing is added to the user's
-session, executors need NumPy and Arrow alone, and all of them run the code of the driver, whatever is installed there.
+session, executors need NumPy and Arrow alone, and all of them run the code of the driver, beside whatever is there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import io
 import json
 import pickle
 import re
 import sys
+import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -50,17 +52,20 @@ STEPS = 4
 PIECE = 1 << 17
 """About so many cells are added up together; of more than that, pieces are added up apart."""
 
-ROWS_AT_A_TIME = "spark.sql.execution.arrow.maxRecordsPerBatch"
-CODING = {ROWS_AT_A_TIME: str(1 << 16), "spark.sql.adaptive.enabled": "false"}
-"""Plans that adapt run every stage as a job of its own."""
-COUNTING = {ROWS_AT_A_TIME: "4"}
-"""What is counted are blocks, of a megabyte each."""
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 14),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 23),
+}
+"""Plans that adapt run every stage as a job of its own. Rows go to Python by thousands; blocks, of a megabyte each, a
+few at a time. Before Spark 4, which knows no limit in bytes, all blocks of a part go at once."""
 ABSENT = re.compile(r"No module named '(numpy|pyarrow)")
 """How Python says that a library is missing."""
 OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
 """How Spark says that executors have another Python than the driver."""
 
 
+OURS = "sfumato"
 MODULES = (
     "sfumato",
     "sfumato.arrays",
@@ -103,7 +108,7 @@ class Room:
         """Open a session beside another."""
         self.session = session.newSession()
         self._kept: list[DataFrame] = []
-        self.set(session.conf.getAll | CODING)
+        self._set(session.conf.getAll | SETTINGS)
 
     def adopted(self, frame: DataFrame) -> DataFrame:
         """A frame of the user's session as one of this."""
@@ -148,7 +153,7 @@ class Room:
         self._kept.remove(frame)
         frame.unpersist()
 
-    def set(self, settings: dict[str, str]) -> None:
+    def _set(self, settings: dict[str, str]) -> None:
         """Set what is otherwise and can be set."""
         before = self.session.conf.getAll
         for name, value in settings.items():
@@ -198,7 +203,6 @@ def _coded(room: Room, dataframe: DataFrame, schema: Schema) -> DataFrame:
             raise TableError(plain["problem"], plain["remedy"])
         misfits.update({(name, reason): rows for name, reason, rows in plain})
     refuse_misfits(Coded({}, 0, misfits_of(misfits)))
-    room.set(COUNTING)
     return coded.select("block")
 
 
@@ -237,7 +241,8 @@ class SparkEngine:
         pieces = max(1, min(self._room.parallel, asked.held // PIECE))
         counted = self._room.mapped(frame, CountBlocks(asked, self._layout, pieces), SUMMED)
         added = self._room.mapped(counted.repartition(pieces, "piece"), AddSums(), SUMMED)
-        found = [pickle.loads(bytes(sums)) for _, sums in sorted(added.collect())]
+        package, _ = sources_of()
+        found = [Renaming(bytes(sums), package, OURS).load() for _, sums in sorted(added.collect())]
         return Sums.joined(found) if found else Sums.none(asked)
 
     def _standing(self, asked: Round, tally: Tally) -> tuple[DataFrame, Round]:
@@ -289,27 +294,29 @@ def shipped(task: Task, cloudpickle: Any) -> Task:
     What an executor calls first goes by value, and uses nothing but the standard library.
     """
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    (digest, sources), packed = _sources(), pickle.dumps(task, protocol=5)
+    (package, sources), packed = sources_of(), pickle.dumps(task, protocol=5)
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        _install(digest, sources)
-        yield from pickle.loads(packed)(batches)
+        _install(package, sources)
+        yield from Renaming(packed, OURS, package).load()(batches)
 
     return run
 
 
 @cache
-def _sources() -> tuple[str, dict[str, str]]:
-    sources = {name: "" if name in PACKAGES else inspect.getsource(import_module(name)) for name in MODULES}
-    return hashlib.sha256(repr(sources).encode()).hexdigest(), sources
+def sources_of() -> tuple[str, dict[str, str]]:
+    """The text of the modules that travel, in a package of another name: it is no other version's, nor the user's."""
+    texts = {name: "" if name in PACKAGES else inspect.getsource(import_module(name)) for name in MODULES}
+    package = f"_{OURS}_{hashlib.sha256(repr(texts).encode()).hexdigest()[:16]}"
+    imports = re.compile(rf"^((?:from|import) ){OURS}\b", re.MULTILINE)
+    return package, {
+        name.replace(OURS, package, 1): imports.sub(rf"\g<1>{package}", text) for name, text in texts.items()
+    }
 
 
-def _install(digest: str, sources: dict[str, str]) -> None:
-    """Make the modules, once for each executor's process; those of another version are replaced."""
-    import sys
-    import types
-
-    if getattr(sys.modules.get("sfumato"), "shipped", None) == digest:
+def _install(package: str, sources: dict[str, str]) -> None:
+    """Make the modules, once in each process of an executor."""
+    if package in sys.modules:
         return
     for name, source in sources.items():
         module = types.ModuleType(name)
@@ -319,4 +326,17 @@ def _install(digest: str, sources: dict[str, str]) -> None:
         if parent:
             setattr(sys.modules[parent], child, module)
         exec(compile(source, f"<{name}>", "exec"), module.__dict__)
-    sys.modules["sfumato"].shipped = digest  # type: ignore[attr-defined]
+
+
+class Renaming(pickle.Unpickler):
+    """Reads what was pickled where our package had another name."""
+
+    def __init__(self, packed: bytes, old: str, new: str) -> None:
+        """Read some bytes."""
+        super().__init__(io.BytesIO(packed))
+        self._old, self._new = old, new
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Look a name up."""
+        first, dot, rest = module.partition(".")
+        return super().find_class(f"{self._new if first == self._old else first}{dot}{rest}", name)
