@@ -226,16 +226,21 @@ def test_what_our_own_code_refuses_on_an_executor_is_told_in_its_words() -> None
             pass
 
 
-PYTHONS = {
-    "without Arrow": ("import sys; sys.modules['pyarrow'] = None", "one lacks pyarrow"),
-    "without NumPy": ("import sys; sys.modules['numpy'] = None", "one lacks numpy"),
-}
+BARE = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise ModuleNotFoundError("No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
 
 
-@pytest.mark.parametrize("python", list(PYTHONS))
-def test_an_executor_that_lacks_a_library_is_told_before_anything_is_paid(python: str, tmp_path: Path) -> None:
-    beginning, told = PYTHONS[python]
-    (tmp_path / "sitecustomize.py").write_text(beginning)
+@pytest.mark.parametrize("name", ["pyarrow", "numpy"])
+def test_an_executor_that_lacks_a_library_is_told_before_anything_is_paid(name: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BARE.format(name=name))
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
     bare.chmod(0o700)
@@ -244,7 +249,7 @@ def test_an_executor_that_lacks_a_library_is_told_before_anything_is_paid(python
     account = Account(tmp_path / "people.ledger", schema)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(spark.sys, "executable", str(bare))
-        with pytest.raises(TableError, match=told) as refused:
+        with pytest.raises(TableError, match=f"one lacks {name}") as refused:
             account.publish(frame, Laplace(), 1)
     assert refused.value.__context__ is None
     assert account.statement().spent == 0
