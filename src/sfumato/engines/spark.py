@@ -108,18 +108,15 @@ class Room:
         """Open a session beside another."""
         self.session = session.newSession()
         self._kept: list[DataFrame] = []
-        self._set(session.conf.getAll | SETTINGS)
+        self._set(_settings(session) | SETTINGS)
 
     def adopted(self, frame: DataFrame) -> DataFrame:
         """A frame of the user's session as one of this."""
         from pyspark.sql import DataFrame
 
-        jvm: Any = self.session._jvm
-        try:
-            adopt = jvm.org.apache.spark.sql.classic.Dataset.ofRows
-        except TypeError:  # before Spark 4
-            adopt = jvm.org.apache.spark.sql.Dataset.ofRows
-        return DataFrame(adopt(self.session._jsparkSession, frame._jdf.logicalPlan()), self.session)
+        spark: Any = self.session._jvm.org.apache.spark.sql
+        home = spark if self.session.version.startswith("3.") else spark.classic
+        return DataFrame(home.Dataset.ofRows(self.session._jsparkSession, frame._jdf.logicalPlan()), self.session)
 
     def mapped(self, frame: DataFrame, task: Task, columns: str) -> DataFrame:
         """The frame that executors make of another.
@@ -155,7 +152,7 @@ class Room:
 
     def _set(self, settings: dict[str, str]) -> None:
         """Set what is otherwise and can be set."""
-        before = self.session.conf.getAll
+        before = _settings(self.session)
         for name, value in settings.items():
             if before.get(name) != value and self.session.conf.isModifiable(name):
                 self.session.conf.set(name, value)
@@ -170,6 +167,17 @@ class Room:
         for frame in self._kept:
             with contextlib.suppress(Exception):
                 frame.unpersist()
+
+
+def _settings(session: SparkSession) -> dict[str, str]:
+    """All settings of a session."""
+    if hasattr(session.conf, "getAll"):
+        return dict(session.conf.getAll)
+    found, pairs = {}, session.conf._jconf.getAll().iterator()  # before Spark 4
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[pair._1()] = pair._2()
+    return found
 
 
 def layout_of(schema: Schema) -> Layout:
