@@ -18,7 +18,7 @@ from sfumato import Schema
 from sfumato.engines.counting import Counting
 from sfumato.errors import SfumatoError
 
-MEMORY = ("4GB", "300MB")
+MEMORY = ("4GB", "400MB")
 """Much, and so little that rows go to the disk."""
 
 

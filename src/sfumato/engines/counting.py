@@ -98,7 +98,7 @@ EngineName = Literal["auto", "local", "spark"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 SHARE = 2
 """If nothing is said, one part in so many of the memory that is left may be used."""
-LEAST = 256 * 10**6
+LEAST = 360 * 10**6
 """What a process needs besides the table: libraries, a batch, and the counts of a level."""
 PER_VALUE = 64
 """The bytes that a value of a batch may take while it is read."""
@@ -177,7 +177,7 @@ class Counting:
 def least_memory(schema: Schema) -> int:
     """Give the bytes that any table of a schema takes."""
     columns = _read(schema).values()
-    return LEAST + PER_VALUE * (BATCH_ROWS * len(columns) // 4 + sum(one.leaves for one in columns))
+    return LEAST + PER_VALUE * (BATCH_ROWS * len(columns) // 2 + sum(one.leaves for one in columns))
 
 
 def _read(schema: Schema) -> dict[str, Predictor]:

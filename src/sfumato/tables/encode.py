@@ -22,6 +22,8 @@ from sfumato.tables import values as reading
 from sfumato.tables.coders import BatchCoder, CategoryCoder, CellCoder, CodedBatch, Encoder, code_type
 from sfumato.tables.streams import Table
 
+AT_A_TIME = 4
+"""How many batches are coded at a time, at most."""
 LISTED = 8
 """How many columns an error names at most."""
 
@@ -85,13 +87,14 @@ class Reading:
         return "Reading(...)"
 
     def batches(self) -> Iterator[CodedBatch]:
-        """Code all rows, in their order; a few batches at a time, on all cores."""
+        """Code all rows, in their order; a few batches at a time, so that few are in memory."""
         coder = coder_of(self._columns, self._schema)
         ahead: deque[Future[CodedBatch]] = deque()
-        with ThreadPoolExecutor(cores()) as pool:
+        threads = min(cores(), AT_A_TIME)
+        with ThreadPoolExecutor(threads) as pool:
             for batch in self._table.batches(list(self._columns)):
                 ahead.append(pool.submit(coder.code, batch))
-                if len(ahead) > cores():
+                if len(ahead) > threads:
                     yield self._noted(ahead.popleft().result())
             while ahead:
                 yield self._noted(ahead.popleft().result())

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from sfumato.errors import Found, TableError, guarded, too_large
 
-BATCH_ROWS = 64 * 2048
+BATCH_ROWS = 32 * 2048
 """How many rows a batch has at most."""
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
