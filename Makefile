@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo test test-scale reproduce reproduce-quick \
-  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-syntactic bench-confidence bench-queries bench-speed bench-memory bench-scale \
+  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale \
   audit fire fuzz smoke dist lock pip-audit docs clean
 
 $(VENV)/.base: pyproject.toml
@@ -77,6 +77,9 @@ bench-dpcocgen: $(VENV)/.dev
 
 bench-queries: $(VENV)/.dev
 	$(BIN)/python benchmarks/queries.py
+
+bench-answers: $(VENV)/.dev
+	$(BIN)/python benchmarks/answers.py --small
 
 bench-speed: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

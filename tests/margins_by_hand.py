@@ -50,80 +50,31 @@ def variance_by_hand(rate: Fraction) -> float:
     return max(float(spread), 1e-9)
 
 
-def least_squares_by_hand(margin: Margin) -> tuple[np.ndarray, np.ndarray]:
-    """Solve the normal equations: the estimates of the leaves, and their covariances."""
+def least_squares_by_hand(margin: Margin, free: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Solve the normal equations: the estimates of the leaves, and their covariances; those not free are 0."""
     rows, counts, precision = [], [], []
     for groups in margin.levels:
         ends = borders_by_hand(margin.leaves, groups.depth)
         rows += [[float(lo <= leaf < hi) for leaf in range(margin.leaves)] for lo, hi in pairwise(ends)]
         counts += groups.counts.tolist()
         precision += [1 / variance_by_hand(groups.rate)] * len(groups.counts)
-    design, weights = np.array(rows), np.array(precision)
-    covariance = np.linalg.inv(design.T @ (weights[:, None] * design))
-    return covariance @ design.T @ (weights * np.array(counts)), covariance
+    chosen = np.ones(margin.leaves, bool) if free is None else free
+    design, weights = np.array(rows)[:, chosen], np.array(precision)
+    covariance, estimates = np.zeros((margin.leaves,) * 2), np.zeros(margin.leaves)
+    covariance[np.ix_(chosen, chosen)] = inverse = np.linalg.inv(design.T @ (weights[:, None] * design))
+    estimates[chosen] = inverse @ design.T @ (weights * np.array(counts))
+    return estimates, covariance
 
 
 def people_by_hand(margin: Margin) -> np.ndarray:
-    """Divide people from the top down, each division conditioned on what is above it."""
-    estimates, covariance = least_squares_by_hand(margin)
-    people = {(0, margin.leaves): max(float(estimates.sum()), 0.0)}
-    frequencies = [0.25] * 4
-    for depth in range(1, depth_of_leaves(margin.leaves) + 1):
-        below = borders_by_hand(margin.leaves, depth)
-        halved = {whole: at for whole in people for at in below if whole[0] < at < whole[1]}
-        known = {whole: conditioned(estimates, covariance, whole, at, people[whole]) for whole, at in halved.items()}
-        sides = {whole: (at - whole[0]) / (whole[1] - whole[0]) for whole, at in halved.items()}
-        cases = [(people[whole], sides[whole], *known[whole]) for whole in halved]
-        frequencies = frequencies_by_hand(cases, frequencies)
-        for whole, case in zip(halved, cases, strict=True):
-            left = left_by_hand(case, frequencies)
-            people[whole[0], halved[whole]] = left
-            people[halved[whole], whole[1]] = people[whole] - left
-            del people[whole]
-    return np.array([people[leaf, leaf + 1] for leaf in range(margin.leaves)])
-
-
-def conditioned(
-    estimates: np.ndarray, covariance: np.ndarray, whole: tuple[int, int], at: int, total: float
-) -> tuple[float, float]:
-    """Give mean and variance of the left half's people, given the whole's."""
-    left, both = np.zeros(len(estimates)), np.zeros(len(estimates))
-    left[whole[0] : at] = both[whole[0] : whole[1]] = 1
-    slope = left @ covariance @ both / (both @ covariance @ both)
-    mean = left @ estimates + slope * (total - both @ estimates)
-    return float(mean), float(left @ covariance @ left - slope * (left @ covariance @ both))
-
-
-Case = tuple[float, float, float, float]
-"""People, even share, estimate of the left half, and its variance."""
-
-
-def chances(case: Case, frequencies: list[float]) -> list[float]:
-    """Give the probabilities of none, all, even and anyhow on the left."""
-    people, even, left, noise = case
-    anyhow = noise + even * (1 - even) * people**2
-    normals = [(0.0, noise), (people, noise), (people * even, noise), (people * even, anyhow)]
-    logs = [-((left - mean) ** 2) / (2 * spread) - math.log(spread) / 2 for mean, spread in normals]
-    joint = [often * math.exp(one - max(logs)) for often, one in zip(frequencies, logs, strict=True)]
-    return [one / sum(joint) for one in joint]
-
-
-def frequencies_by_hand(cases: list[Case], before: list[float]) -> list[float]:
-    frequencies = before
-    for _ in range(10):
-        found = [4 * one for one in before]
-        for case in cases:
-            found = [sum(pair) for pair in zip(found, chances(case, frequencies), strict=True)]
-        frequencies = [one / sum(found) for one in found]
-    return frequencies
-
-
-def left_by_hand(case: Case, frequencies: list[float]) -> float:
-    people, even, left, noise = case
-    middle, spread = people * even, even * (1 - even) * people**2
-    free = (middle * noise + left * spread) / (noise + spread)
-    _, everyone, evenly, anyhow = chances(case, frequencies)
-    return everyone * people + evenly * middle + anyhow * min(max(free, 0.0), people)
+    """Hold leaves at 0 whose estimates are negative, and estimate the others again."""
+    free = np.ones(margin.leaves, bool)
+    while free.any():
+        people, _ = least_squares_by_hand(margin, free)
+        if (people >= -1e-6).all():
+            return np.maximum(people, 0.0)
+        free &= people >= -1e-6
+    return np.zeros(margin.leaves)
 
 
 def assert_same_margin(one: Margin, other: Margin) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -30,9 +29,9 @@ from sfumato.errors import QueryError
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.models import grid as grid_answers
-from sfumato.models import tree as tree_answers
+from sfumato.models import regions as region_answers
 from sfumato.models.consistency import Consistent
-from sfumato.models.model import Z95
+from sfumato.models.intervals import Z95
 from sfumato.privacy.measurements import Noisy
 from sfumato.release import release as queries
 
@@ -43,11 +42,9 @@ BATCHES = st.lists(RANGES, min_size=1, max_size=12)
 
 @pytest.fixture(params=["at once", "in pieces"])
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer as is usual, or with small tiles, few conditions in a tile and a few in a block."""
+    """Answer as is usual, or with few conditions at a time."""
     if request.param == "in pieces":
-        monkeypatch.setattr(tree_answers, "SMALLEST_TILE", 2)
-        monkeypatch.setattr(tree_answers, "NEAR", 2)
-        monkeypatch.setattr(tree_answers, "MOST_HELD", 6)
+        monkeypatch.setattr(region_answers, "MOST_AT_ONCE", 6)
         monkeypatch.setattr(grid_answers, "MOST_AT_ONCE", 4)
         monkeypatch.setattr(queries, "MOST_IN_BLOCK", 5)
 
@@ -75,12 +72,11 @@ def assert_as_by_hand(release: Release, boxes: list[dict]) -> None:
         weights = weight_by_hand(release, box)
         variance = sum(one @ covariance @ one for one in weights.T)
         assert answers.values[number] == pytest.approx((weights * values).sum(), abs=1e-5)
-        assert answers.stddevs[number] == pytest.approx(math.sqrt(max(variance, 0)), rel=1e-6, abs=1e-5)
+        assert answers.noise[number] == pytest.approx(math.sqrt(max(variance, 0)), rel=1e-6, abs=1e-5)
         alone = release.count(leaf_weights(box))
         assert alone.value == pytest.approx(answers[number].value, abs=1e-7)
         assert alone.stddev == pytest.approx(answers[number].stddev, abs=1e-6)
-        assert alone.assumed == pytest.approx(answers[number].assumed, abs=1e-7)
-        assert alone.aligned == answers[number].aligned
+        assert alone.untold == pytest.approx(answers[number].untold, abs=1e-6)
 
 
 @pytest.mark.usefixtures("pieces")
@@ -101,15 +97,14 @@ def test_counts_of_a_tree_are_those_by_hand(release: Release, boxes: list[dict],
 
 @settings(max_examples=30)
 @given(tree_releases(), BATCHES)
-def test_assumed_is_what_is_not_covered_wholly(release: Release, boxes: list[dict]) -> None:
+def test_nothing_is_untold_where_regions_are_covered_wholly_or_not_at_all(release: Release, boxes: list[dict]) -> None:
     answers = release.count_many([leaf_weights(box) for box in boxes])
     for answer, box in zip(answers, boxes, strict=True):
         weights = weight_by_hand(release, {name: limits for name, limits in box.items() if name != "class"})[:, 0]
-        classes = slice(*box.get("class", (0, 2)))
-        whole = np.isclose(weights, 1, rtol=0, atol=1e-12)
         if not release.model.margins:  # without margins only regions that are wholly covered weigh 1
-            resolved = release.model.values[whole, classes].sum()
-            assert answer.assumed == pytest.approx(0 if answer.aligned else answer.value - resolved, abs=1e-6)
+            whole = np.isclose(weights, 1, rtol=0, atol=1e-12) | (weights == 0)
+            assert (answer.untold == 0) or not whole.all()
+            assert (answer.model == 0) == (answer.untold == 0)
 
 
 def test_weights_need_not_be_shares() -> None:
@@ -119,11 +114,11 @@ def test_weights_need_not_be_shares() -> None:
     values, covariance = release.model.values, covariance_by_hand(release)
     by_hand = np.array([0.5, 2, -1])
     assert release.count(weights).value == pytest.approx((by_hand @ values).sum())
-    assert release.count(weights).stddev == pytest.approx(math.sqrt(2 * by_hand @ covariance @ by_hand))
+    assert release.count(weights).noise == pytest.approx(math.sqrt(2 * by_hand @ covariance @ by_hand))
 
 
 def test_memory_is_bounded_by_what_is_left_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a long table whose first attribute is short, few conditions fit: of 6 x 4 x 3 parts by 3 columns 36 numbers
+    """Of a long table whose first attribute is short, few conditions fit: of 6 x 4 x 3 parts by 4 columns 48 numbers
     are left for each when the first is summed out.
     """
     release = release_of(BOXES, tuple(tuple(range(leaves + 1)) for leaves in BOXES.shape))
@@ -137,7 +132,7 @@ def test_memory_is_bounded_by_what_is_left_of_the_table(monkeypatch: pytest.Monk
         ask(self, sums, overlaps, asking, *rest)
 
     monkeypatch.setattr(grid_answers.GridModel, "_ask", counted)
-    monkeypatch.setattr(grid_answers, "MOST_AT_ONCE", 72)
+    monkeypatch.setattr(grid_answers, "MOST_AT_ONCE", 96)
     answers = release.count_many(conditions)
     assert sorted(sizes) == [2] * 6 + [12, 12]
     assert answers.values == pytest.approx(expected.values)
@@ -156,14 +151,14 @@ def test_answers_are_a_table(people: Release) -> None:
     conditions = ["age < 30", "", "age between 30 and 40 and income = high", {"income": np.array([1.0, 0.0])}]
     answers = people.count_many(conditions)
     table = answers.table
-    assert table.column_names == ["condition", "count", "stddev", "low", "high", "assumed", "aligned"]
+    assert table.column_names == ["condition", "count", "low", "high", "stddev", "noise", "model"]
     assert table["condition"].to_pylist() == [*conditions[:3], "weights of income"]
-    assert table["aligned"].type == pa.bool_()
     assert len(answers) == table.num_rows == 4
     for row, condition, answer in zip(table.to_pylist(), conditions, answers, strict=True):
         assert (row["low"], row["high"]) == pytest.approx(answer.interval)
         assert people.count(condition).value == pytest.approx(row["count"])
         assert people.count(condition).stddev == pytest.approx(row["stddev"])
+        assert row["stddev"] ** 2 == pytest.approx(row["noise"] ** 2 + row["model"] ** 2)
     assert answers.table["high"][0].as_py() - answers.values[0] == pytest.approx(Z95 * answers.stddevs[0])
 
 
@@ -209,8 +204,7 @@ def test_a_mistake_is_told_with_its_place(people: Release, condition: object, to
 def test_a_range_outside_the_domain_has_nobody(release: Release) -> None:
     name = "age" if "age" in release.schema.attributes else "a"
     answers = release.count_many([f"{name} > 1000", f"{name} between -9 and -3", f"{name} > 3 and {name} < 2"])
-    assert answers.values.tolist() == answers.stddevs.tolist() == answers.assumed.tolist() == [0, 0, 0]
-    assert answers.aligned.all()
+    assert answers.values.tolist() == answers.stddevs.tolist() == answers.untold.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("lone", ["a < 3", {"a": np.ones(6)}, {}])

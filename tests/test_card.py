@@ -61,6 +61,7 @@ def test_all_measures_are_there_and_say_that_they_are_not_private() -> None:
     assert len(card.lessons) == 8
     assert len(card.marginals) == 12
     assert card.queries[0].size == "all"
+    assert {one.questions_of for one in card.intervals} >= {"1 attribute", "2 attributes", "3 attributes"}
     assert len(card.clusters) == 4
     assert card.information == {
         "discernibility": discernibility(GRID, COLUMNS),
@@ -96,6 +97,7 @@ def test_no_class_leaves_classification_out() -> None:
     assert card.left_out == ("Classification: the release has no class attribute.",)
     assert card.lessons == ()
     assert {one.ways for one in card.marginals} == {1, 2}
+    assert not any(one.questions_of == "3 attributes" for one in card.intervals)
     assert card.clusters
     assert not any("Classification" in line for line in card.notes)
 

@@ -144,12 +144,12 @@ BITS = Schema.loads(
 
 
 def test_counts_that_the_levels_would_grind_to_nothing_are_refused_before_anything_is_paid() -> None:
-    method = CDiffGen(levels="equal", margins="0.9", growth="0.9", leftover=False)
+    method = CDiffGen(specializations=10, levels="equal", margins="0.9", growth="0.9", leftover=False)
     with pytest.raises(BudgetError, match="enough for 11 levels"):
-        method.plan(BITS, Fraction(1, 10**6))
+        method.plan(BITS, Fraction(1, 3 * 10**6))
 
 
 def test_choices_that_rounding_would_grind_to_nothing_are_refused_too() -> None:
     method = CDiffGen(specializations="auto", choice="separate", margins="0.867", growth="0.05")
     with pytest.raises(BudgetError, match="shared among the choices"):
-        method.plan(BITS, Fraction(1, 10**6))
+        method.plan(BITS, Fraction(1, 3 * 10**6))

@@ -125,6 +125,7 @@ def test_methods_are_read_with_their_options() -> None:
     assert read[2].method.parameters["schedule"] != "adaptive"
     with pytest.raises(MethodError, match="as-published must go with"):
         read_contestants("mondrian:k=10:as-published")
+    assert read_contestants("diffgen:for=counts")[0].method.purpose == "counts"
 
 
 def test_the_bar_guesses_by_what_was_done_just_now() -> None:

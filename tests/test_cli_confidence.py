@@ -41,7 +41,7 @@ def test_the_whole_way() -> None:
     told = done("inspect", "out")
     assert "How it was made" in told
     assert "suppressed: " not in told
-    assert "for sampling, no noise" in done("query", "out", "age < 40")
+    assert "(sampling " in done("query", "out", "age < 40")
     assert done_json("query", "out")["stddev"] > 0
     assert done_json("sample", "out", "--out", "sample.csv")["rows"] > 200
     done("records", "out", "--out", "records.csv")

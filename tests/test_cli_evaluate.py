@@ -17,6 +17,7 @@ def test_the_text_tells_every_measure_and_that_it_is_not_private(release: Path) 
     for expected in (
         *("Classification of income; LA", "BA (raw)", "linear SVM", "AUC", "benefit", "discernibility", "NCP"),
         *("precision", "Kullback-Leibler", "3-way", "small (< 1 %)", "Match Point", "also the published one"),
+        *("Intervals that hold the truth", "95 % hold", "50 % hold", "score", "3 attributes", "answers < 1 %"),
         *("What using the release costs", "reading it", "answering 1,000 range counts", "peak MB"),
     ):
         assert expected in text
@@ -29,6 +30,10 @@ def test_a_test_set_is_tested_on(release: Path, here: Path) -> None:
     assert any("50 rows of the test set" in line for line in card["notes"])
     assert card["warning"].endswith("not private, not to be published.")
     assert len(card["lessons"]) == 8
+    held = {(one["questions_of"], one["level"]): one for one in card["intervals"]}
+    assert {level for _, level in held} == {0.95, 0.5}
+    assert held["2 attributes", 0.95]["coverage"] >= held["2 attributes", 0.5]["coverage"]
+    assert 0 < held["2 attributes", 0.5]["width"] < held["2 attributes", 0.95]["width"]
     assert "protocol must come without a test set" in refused(
         *("evaluate", release, "people.csv", "--test", "new.csv", "--protocol", "4/5")
     )

@@ -32,7 +32,7 @@ def test_the_whole_way_without_epsilon(method: list[str]) -> None:
     assert "Looked at without epsilon" in told
     assert "300 people" in told
     assert "Budget" not in told
-    assert "no noise" in done("query", "out", "age < 40")
+    assert "(model " in done("query", "out", "age < 40")
     assert done_json("query", "out")["stddev"] == 0
     assert done_json("sample", "out", "--out", "sample.csv")["rows"] == 300
     done("records", "out", "--out", "records.csv")

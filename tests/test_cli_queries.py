@@ -43,7 +43,7 @@ def test_every_condition_of_a_file_is_answered(release: Path, lines: list[str]) 
     assert [one["stddev"] for one in answers] == pytest.approx([one.stddev for one in expected])
     assert [" ".join(one["condition"].split()) for one in answers] == CONDITIONS
     shown = done("query", release, "--file", asked(*lines)).splitlines()
-    assert shown[0].split() == ["condition", "count", "low", "high", "assumed"]
+    assert shown[0].split() == ["condition", "count", "low", "high"]
     assert len(shown) == 5
 
 
@@ -51,7 +51,7 @@ def test_every_condition_of_a_file_is_answered(release: Path, lines: list[str]) 
 def test_answers_are_written_to_a_file(release: Path, out: str) -> None:
     assert "wrote 3 rows" in done("query", release, "--file", asked(*CONDITIONS), "--out", out)
     table = pq.read_table(out) if out.endswith("parquet") else pyarrow.csv.read_csv(out)
-    assert table.column_names == ["condition", "count", "stddev", "low", "high", "assumed", "aligned"]
+    assert table.column_names == ["condition", "count", "low", "high", "stddev", "noise", "model"]
     assert table["condition"].to_pylist() == CONDITIONS
     assert table["count"].to_pylist() == pytest.approx(Release.load(release).count_many(CONDITIONS).values.tolist())
 
@@ -81,7 +81,7 @@ def test_a_mistake_names_its_line_and_place_and_writes_nothing(
 
 def test_a_range_outside_the_domain_has_nobody(release: Path) -> None:
     answers = done_json("query", release, "--file", asked("age > 500", "age between 1 and 3"))["answers"]
-    assert [(one["value"], one["stddev"], one["aligned"]) for one in answers] == [(0, 0, True)] * 2
+    assert [(one["value"], one["stddev"], one["model"]) for one in answers] == [(0, 0, 0)] * 2
 
 
 @pytest.mark.usefixtures("release")

@@ -13,9 +13,19 @@ import pytest
 from command_line import SCHEMA, people
 from sfumato import CDiffGen, Confidence, DiffGen, Laplace, Mondrian, Schema
 from sfumato.compare import Contestant, carry_out_contest, open_contest
-from sfumato.compare.contest import GROUPS, LEAN, MEASURES
-from sfumato.compare.results import Bench, Found, Results, measured, panel_of, seeded_release, write_results
+from sfumato.compare.contest import GROUPS, LEAN, MEASURES, interval_names
+from sfumato.compare.results import (
+    Bench,
+    Found,
+    Results,
+    draw_gallery,
+    measured,
+    panel_of,
+    seeded_release,
+    write_results,
+)
 from sfumato.errors import MethodError, SchemaError, TableError
+from sfumato.evaluate.coverage import KINDS
 from sfumato.evaluate.runs import mean_and_error
 from sfumato.exact import write_fraction
 
@@ -210,6 +220,18 @@ def test_a_curve_is_flat_without_epsilon_and_raw_rows_are_levels(results: Result
     assert len(set(mondrian.values)) == 1
     assert diffgen.errors is not None
     assert [level for level, _ in panel.levels] == ["raw data (BA)", "most frequent class (LA)"]
+
+
+def test_coverage_is_drawn_beside_what_is_stated_all_kinds_of_questions_in_one_picture(tmp_path: Path) -> None:
+    names = [interval_names(0.95, kind)[0] for kind in KINDS]
+    found = tuple(Found("diffgen", "1", 0, name, 0.9) for name in names)
+    drawn = Results(contest_of(), found, ())
+    panel = panel_of(drawn, MEASURES[names[1]], drawn.means()[1:2])
+    assert panel.title == "2 attributes: nearer to the line is better"
+    assert panel.levels == (("as stated (95 %)", 0.95),)
+    assert panel.curves[0].values == (0.9,)
+    draw_gallery(drawn, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["coverage-of-95-intervals.png"]
 
 
 def test_means_and_epsilons_by_hand() -> None:

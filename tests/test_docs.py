@@ -57,6 +57,16 @@ def test_the_schema_example_is_a_schema() -> None:
     assert Schema.loads(schema.dump()) == schema
 
 
+def test_the_example_of_replicates_runs_and_holds_the_truth(adult: datasets.Dataset, capsys) -> None:
+    (example,) = blocks("docs/replicates.md", "python")
+    names: dict = {}
+    exec(example, names)
+    assert len(re.findall(r"^-?\d.* ± \d.* \(95 %\)$", capsys.readouterr().out, re.MULTILINE)) == 2
+    low, high = names["release"].combine(names["estimates"]).interval
+    true = np.polyfit(adult.table["age"].to_numpy(), adult.table["hours_per_week"].to_numpy(), 1)[0]
+    assert low <= true <= high
+
+
 @pytest.mark.parametrize("example", blocks("docs/sql.md", "sql"))
 def test_the_sql_examples_run(adult: datasets.Dataset, example: str) -> None:
     assert release_of(adult.schema, None, np.array([300, 100])).sql(example).num_rows > 1

@@ -106,10 +106,10 @@ def test_noise_too_small_for_floating_point_breaks_nothing(histogram: str) -> No
     assert sealed(draft, debits).count().value == pytest.approx(20_000)
 
 
-def test_margins_of_what_the_grid_tells_are_not_bought() -> None:
+def test_margins_of_all_attributes_are_bought_also_of_what_the_grid_tells() -> None:
     draft, debits = published(DPCocGen(cells=12), 2)
-    unresolved = {f"margin of {list(SCHEMA.predictors)[at]}" for at in draft.structure.unresolved}
-    assert {debit.label for debit in debits} == unresolved | {"histogram", "counts"}
+    every = {f"margin of {name}" for name in SCHEMA.attributes}
+    assert {debit.label for debit in debits} == every | {"histogram", "counts"}
     assert [debit.label for debit in debits] == [one.label for one in draft.measurements]
 
 

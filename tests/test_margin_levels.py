@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato import Schema
+from sfumato import CDiffGen, DiffGen, DiffMulti, DPCocGen, Schema
+from sfumato.errors import MethodError
 from sfumato.geometry.halving import borders, families, height, parts
 from sfumato.methods.margins import CLOSEST, _shared, expected_error, margin_parts, plan_levels
 from sfumato.models.consistency import LeastSquares
@@ -88,7 +89,7 @@ attributes:
 def test_a_budget_is_shared_whole_and_every_round_has_its_own_part() -> None:
     shared = margin_parts(SCHEMA, Fraction(1, 5))
     assert sum(shared.values()) == Fraction(1, 5)
-    assert len(shared) == 1 + 3 * 3
+    assert len(shared) == 1 + 3 * 3 + (SCHEMA.target is not None)
     assert "margin of one" not in shared
     wage = [shared[label] for label in ("margin in 16 parts of wage", "margin in 128 parts of wage", "margin of wage")]
     ratio = sum(wage) / shared["margin of sex"]
@@ -108,3 +109,17 @@ def test_levels_of_a_halving_nest_and_end_with_single_leaves(leaves: int) -> Non
         assert widths.max() - widths.min() <= 1
         assert depth == 0 or np.isin(borders(leaves, depth - 1), here).all()
     assert np.array_equal(borders(leaves, height(leaves)), np.arange(leaves + 1))
+
+
+@pytest.mark.parametrize(
+    ("method", "classification"), [(DiffGen, "1/5"), (CDiffGen, "1/5"), (DiffMulti, "1/10"), (DPCocGen, "3/20")]
+)
+def test_the_purpose_decides_the_share_of_margins_unless_it_is_given(method: type, classification: str) -> None:
+    shares = {"balanced": "1/2", "counts": "4/5", "classification": classification}
+    for purpose, share in shares.items():
+        assert method(purpose=purpose).margin_share == Fraction(share)
+        assert method(purpose=purpose, margins="0.3").margin_share == Fraction(3, 10)
+    assert method().margin_share == Fraction(1, 2)
+    assert method.as_published().margin_share == 0
+    with pytest.raises(MethodError, match=r"purpose \(fun\) must be one of balanced, counts, classification"):
+        method(purpose="fun")

@@ -63,8 +63,10 @@ def test_every_level_is_a_debit_of_its_noise(method: Method) -> None:
     assert list(bought) == list(paid)
     assert {"margin in 16 parts of wage", "margin of wage"} <= paid.keys()
     for label, one in bought.items():
-        assert (one.noisy.rates, one.counts.shape) == ((paid[label].epsilon,), (paid[label].cells, 1))
-        assert one.question.regions.split_attributes == ((0,) if "town" in label else (1,))
+        assert (one.noisy.rates, one.counts.size) == ((paid[label].epsilon,), paid[label].cells)
+        of = {"town": (0,), "wage": (1,)}.get(label.split()[-1], ())
+        assert one.question.regions.split_attributes == of
+        assert one.question.classes == (1 if of else len(LONG.classes))
     planned = method.plan(LONG, Fraction(1)).parts
     assert {label: debit.epsilon for label, debit in paid.items()}.items() <= planned.items()
 

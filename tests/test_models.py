@@ -177,29 +177,32 @@ def test_a_question_of_its_own_assumes_nothing(kind: str) -> None:
         assert own
         assert all(one.any() for one in weights.values())
         answer = release.model.answer([Query("own", weights, np.ones(CLASSES))])[0]
-        assert answer.aligned
-        assert answer.assumed == 0
+        assert answer.untold == answer.model == 0
 
     over(kind, law)
 
 
 @EVERY_KIND
-def test_an_explanation_sums_to_the_part_that_is_not_assumed(kind: str) -> None:
+def test_an_explanation_sums_to_the_regions_that_are_covered_wholly(kind: str) -> None:
     def law(release: Release, rng: np.random.Generator) -> None:
         attributes = some_attributes(rng)
         chosen = {at: rng.choice([0.0, 1.0, 1.0], BOXES.shape[at]) for at in attributes}
         query = Query("random", chosen, np.array([1.0, 2.0]))
-        answer = release.model.answer([query])[0]
+        whole = np.ones(release.regions.regions, bool)
+        for at, weights in chosen.items():
+            side = release.sides[at]
+            covered = [bool((weights[side.order[lo:hi]] == 1).all()) for lo, hi in side.ranges]
+            whole &= np.array(covered)[side.number(np.arange(len(whole)))]
         named, estimates = release.model.explain(query)
         assert list(named) == [NAMES[at] for at in release.draft.structure.split_attributes]
         assert all(len(names) == len(estimates) and all(names) for names in named.values())
-        assert estimates.sum() == pytest.approx(answer.value - answer.assumed, abs=near(release))
+        assert estimates.sum() == pytest.approx((release.model.values[whole] @ query.classes).sum(), abs=near(release))
 
     over(kind, law)
 
 
 def same(one: Answers, other: Answers) -> bool:
-    arrays = ("values", "stddevs", "assumed", "aligned")
+    arrays = ("values", "noise", "untold", "most")
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
 
 
@@ -227,19 +230,8 @@ def test_answers_do_not_depend_on_what_is_asked_with_them(kind: str) -> None:
         alone = Answers.joined([release.model.answer([query]) for query in queries])
         assert together.values == pytest.approx(alone.values, abs=near(release))
         assert together.stddevs == pytest.approx(alone.stddevs, rel=1e-6, abs=1e-6)
-        assert np.array_equal(together.aligned, alone.aligned)
+        assert together.untold == pytest.approx(alone.untold, rel=1e-6, abs=1e-6)
         assert all(release.model.bytes_for(query) >= 0 for query in queries)
-
-    over(kind, law)
-
-
-@EVERY_KIND
-def test_variances_of_margins_are_positive_or_there_is_no_margin(kind: str) -> None:
-    def law(release: Release, _: np.random.Generator) -> None:
-        for at, leaves in enumerate(BOXES.shape):
-            found = release.model.margin_variances(at, np.array([0, 1, leaves]))
-            assert (found is not None) == (at in release.model.margins)
-            assert found is None or (found.shape == (2,) and (found > 0).all())
 
     over(kind, law)
 

@@ -16,7 +16,8 @@ from sfumato import Release
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models import model_of
-from sfumato.models.model import Z95, Estimate
+from sfumato.models.intervals import Z95
+from sfumato.models.model import Estimate
 from sfumato.privacy.measurements import Noisy
 from sfumato.privacy.noise import SeededStream, discrete_laplace
 
@@ -30,15 +31,7 @@ def test_a_count_is_the_sum_over_cells_of_their_share_inside(release: Release, b
     answer = release.count(leaf_weights(box))
     weights = weight_by_hand(release, box)
     assert answer.value == pytest.approx((weights * release.model.counts.counts).sum(), abs=1e-6)
-    assert answer.stddev == pytest.approx(math.sqrt((release.model.counts.variances @ weights**2).sum()), abs=1e-6)
-    if "class" not in box:
-        wanted = np.array(
-            [box.get(name, (0, leaves)) for name, leaves in zip(BOXES.predictors, BOXES.shape, strict=True)]
-        )
-        ranges = release.regions.boxes(0, release.groups)
-        inside = ((ranges[:, :, 0] >= wanted[:, 0]) & (ranges[:, :, 1] <= wanted[:, 1])).all(axis=1)
-        resolved = release.model.counts.counts[inside].sum()
-        assert answer.assumed == pytest.approx(answer.value - resolved, abs=1e-6)
+    assert answer.noise == pytest.approx(math.sqrt((release.model.counts.variances @ weights**2).sum()), abs=1e-6)
 
 
 @given(box_releases(), st.data())
@@ -47,7 +40,7 @@ def test_nothing_is_assumed_where_a_condition_follows_the_groups(release: Releas
     for name, cut in zip(BOXES.predictors, release.regions.cuts, strict=True):
         box[name] = tuple(sorted(data.draw(st.tuples(st.sampled_from(cut), st.sampled_from(cut)))))
     answer = release.count(leaf_weights(box))
-    assert (answer.assumed, answer.aligned) == (0, True)
+    assert answer.untold == 0
     assert answer.value == int(answer.value)
 
 
@@ -76,12 +69,12 @@ def test_regions_with_different_noise_give_the_deviation_of_their_mixture() -> N
     release = Release(BOXES, drafted(grid, counts), manifest_of(BOXES, 8))
     weights = weight_by_hand(release, {"a": (0, 4), "b": (2, 3)})
     answer = release.count(leaf_weights({"a": (0, 4), "b": (2, 3)}))
-    assert answer.stddev == pytest.approx(math.sqrt((counts.variances @ weights**2).sum()))
+    assert answer.noise == pytest.approx(math.sqrt((counts.variances @ weights**2).sum()))
 
 
 def test_a_contradiction_covers_nobody_and_assumes_nothing() -> None:
     answer = release_of(BOXES, None, np.array([30, 60])).count("a < 3 and b = x and b = y")
-    assert (answer.value, answer.stddev, answer.assumed, answer.aligned) == (0, 0, 0, True)
+    assert (answer.value, answer.stddev, answer.untold) == (0, 0, 0)
 
 
 def test_the_papers_way_spreads_evenly() -> None:
@@ -97,13 +90,22 @@ def test_the_deviation_of_one_count_is_the_discrete_laplaces() -> None:
     assert release.count().stddev == pytest.approx(math.sqrt(2) * math.sqrt(2 * q) / (1 - q))
 
 
-def test_the_interval_is_the_normal_one() -> None:
-    assert Estimate(10, 2, 0, True).interval == (10 - Z95 * 2, 10 + Z95 * 2)
+def test_the_interval_is_the_normal_one_where_nothing_is_assumed() -> None:
+    assert Estimate(10, 2).interval == pytest.approx((10 - Z95 * 2, 10 + Z95 * 2))
 
 
-def test_an_estimate_tells_what_its_interval_leaves_out() -> None:
-    assert str(Estimate(5127.3, 19.4, 0, True)) == "5,127 ± 38 (95 %)"
-    assert "300 rests on spreading" in str(Estimate(5127.3, 19.4, 300.2, False))
+def test_an_estimate_is_written_with_its_whole_error() -> None:
+    assert str(Estimate(5127.3, 19.4)) == "5,127 ± 38 (95 %)"
+    assert str(Estimate(12, 0)) == "12 (exact)"
+    wide = Estimate(5127.3, 19.4, untold=100.0)
+    assert str(wide) == f"5,127 ± {Z95 * wide.stddev:,.0f} (95 %)"
+    assert wide.stddev**2 == pytest.approx(wide.noise**2 + wide.model**2)
+
+
+def test_an_interval_does_not_reach_below_nobody_nor_above_what_is_possible() -> None:
+    assert Estimate(3, 10).interval == (0, pytest.approx(3 + Z95 * 10))
+    assert Estimate(3, 10, most=5.0).interval == (0, 5)
+    assert Estimate(-4, 1).interval == (-4, pytest.approx(-4 + Z95))
 
 
 @pytest.mark.parametrize("condition", ["", "a < 3", "b = x and class = yes", "a between 1 and 4 and c = 1"])
@@ -113,7 +115,7 @@ def test_deviations_are_those_of_many_releases(condition: str) -> None:
     draws = truth + discrete_laplace(SeededStream(1), Fraction(1, 2), 8 * 1500).reshape(1500, 4, 2)
     releases = [release_of(BOXES, grid.cuts, one) for one in draws]
     answers = np.array([release.count(condition).value for release in releases])
-    claimed = releases[0].count(condition).stddev
+    claimed = releases[0].count(condition).noise
     exact = release_of(BOXES, grid.cuts, truth).count(condition).value
     assert answers.std() == pytest.approx(claimed, rel=0.12)
     assert answers.mean() == pytest.approx(exact, abs=5 * claimed / math.sqrt(1500))

@@ -42,7 +42,7 @@ def test_files_hold_everything(method: Mondrian | TDS, tmp_path: Path) -> None:
 def test_counts_are_exact_and_say_so(method: Mondrian | TDS, tmp_path: Path) -> None:
     release = published(method, tmp_path)
     everyone = release.count()
-    assert (everyone.value, everyone.stddev, str(everyone)) == (60, 0, "60 (no noise)")
+    assert (everyone.value, everyone.stddev, str(everyone)) == (60, 0, "60 (exact)")
     assert release.total == 60
     assert release.records("pandas")["count"].sum() == 60
     assert len(release.sample(seed=1)) == 60
@@ -52,7 +52,9 @@ def test_counts_are_exact_and_say_so(method: Mondrian | TDS, tmp_path: Path) -> 
 
 def test_a_part_of_a_group_rests_on_spreading(tmp_path: Path) -> None:
     release = published(Mondrian(k=30), tmp_path)
-    assert "(no noise; " in str(release.count("age < 25"))
+    answer = release.count("age < 25")
+    assert answer.noise == answer.sampling == 0 < answer.model
+    assert "(95 %)" in str(answer)
 
 
 def test_only_groups_with_people_are_published(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
 import sys
@@ -19,15 +20,16 @@ from contracts import ONE_OF_EVERY_KIND
 from contracts import publish as published
 from handmade import BOXES, drafted, handmade_tree, manifest_of, release_of, release_over
 from pages import Page, problems_of
-from sfumato import Account, DiffGen, Release, Schema
+from sfumato import Account, Answers, DiffGen, Release, Schema
+from sfumato.geometry.tree import Tree
 from sfumato.methods.method import Parameters
+from sfumato.models.intervals import Z95
 from sfumato.models.margins import Margin
-from sfumato.models.model import Z95
 from sfumato.pictures.inline import picture
 from sfumato.privacy.measurements import Noisy
 from sfumato.release import folder
-from sfumato.report import report
-from sfumato.report.asking import bins_of, every_bins, half_widths, questions_to, together
+from sfumato.report import distributions, report
+from sfumato.report.asking import LEAST_TOLD, bins_of, every_bins, model_shares, questions_to, together, whose_error
 from sfumato.report.distributions import strongest_pairs
 from sfumato.report.html import Html, tag
 from sfumato.report.promise import FILES, snippets
@@ -53,6 +55,8 @@ SHAPES = dict.fromkeys(METHODS, "The tree of cuts") | {
 }
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 QUOTED = "\"'; DROP TABLE people; --"
+EXAMPLE = r'<code class="long">([^<]*)</code></th>' + r'<td class="n">([^<]*)</td>' * 4
+"""An example of a question on a page, with its numbers."""
 
 
 def page_of(*arguments: object) -> str:
@@ -149,7 +153,10 @@ def test_the_holders_page_says_that_it_is_the_holders(release: Path) -> None:
     assert problems_of(source) == []
     text = Page(source).text
     assert text.index("For the holder only. Not private, not to be published.") < text.index("The promise")
-    for expected in ("What it is worth", "BA (raw)", "Match Point", "the holder's own counts", "300 rows in the table"):
+    for expected in (
+        *("What it is worth", "BA (raw)", "Match Point", "the holder's own counts", "300 rows in the table"),
+        *("Intervals that hold the truth", "95 % hold", "50 % hold", "3 attributes", "answers > 10 %"),
+    ):
         assert expected in text
     assert "as public as the release" not in text.replace("a page that is as public as the release", "")
     true = people()["sex"].to_pylist().count("Female")
@@ -284,46 +291,111 @@ def test_bins_cover_every_leaf_once() -> None:
 
 
 def test_the_interval_of_a_spread_attribute_holds_the_noise_of_its_margin() -> None:
-    margin = np.array([50, 20, 10, 5, 5, 10])
+    schema = BOXES.only([name for name in BOXES.attributes if name != BOXES.target])
+    margins = [np.resize([50, 20, 10, 5, 5, 10], leaves) for leaves in schema.shape]
     narrow, wide = (
-        release_of(BOXES, None, np.array([60, 40]), {0: Margin.flat(margin, rate)})
+        release_of(schema, None, np.array([100]), {at: Margin.flat(one, rate) for at, one in enumerate(margins)})
         for rate in (Fraction(100), Fraction(1, 10))
     )
-    bins = bins_of("a", BOXES.predictors["a"], 6)
+    bins = bins_of("a", schema.predictors["a"], 6)
     for release, least, most in ((narrow, 0, 6), (wide, 25, 40)):
-        halves = half_widths(release, bins, release.count_many(bins.weights()))
+        answers = release.count_many(bins.weights())
+        halves = Z95 * answers.stddevs
         assert ((halves > least) & (halves < most)).all()
+        assert whose_error(answers) == "All of the error is noise."
+
+
+def test_whose_an_error_is() -> None:
+    none, some = np.zeros(2), np.array([3.0, 4.0])
+    told = {
+        "Exact.": (none, none),
+        "All of the error is noise.": (some, none),
+        "All of the error is the model's.": (none, some),
+    }
+    for words, (noise, untold) in told.items():
+        answers = Answers(("", ""), some, noise, untold, np.full(2, np.inf))
+        assert whose_error(answers) == words
+        assert model_shares(answers).tolist() == pytest.approx([float(untold.any())] * 2)
+    both = Answers(("", ""), some, some, some, np.full(2, np.inf), "sampling")
+    share = 1 - (some**2).sum() / (both.stddevs**2).sum()
+    assert 0.1 < share < 0.9
+    assert model_shares(both).tolist() == pytest.approx([share] * 2)
+    assert whose_error(both) == f"Of the squared error {100 * share:.0f} % is the model's, the rest is sampling."
+
+
+def test_an_example_says_what_count_says() -> None:
+    """One number for one question: the page, `count` and `str` agree, and the parts' squares add up to the whole's."""
+    release = release_over(handmade_tree(), [[9, 5], [80, 2], [40, 3]])
+    shown = re.findall(EXAMPLE, report(release, "r"))
+    assert shown
+    for words, counted, error, noise, model in shown:
+        answer = release.count(html.unescape(words))
+        assert str(answer) == f"{counted} ± {error} (95 %)"
+        assert (noise, model) == tuple(f"{Z95 * one:,.0f}" if one else "none" for one in (answer.noise, answer.model))
+        assert np.hypot(answer.noise, answer.model) == pytest.approx(answer.stddev)
+    assert {model == "none" for *_, model in shown} == {True, False}
+
+
+def test_what_is_drawn_is_what_the_release_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars, maps and the picture of expected error have the intervals of `count_many`, and nothing of their own."""
+    caught: dict[str, list] = {}
+    for name in ("draw_bars", "draw_steps", "draw_heat_map", "draw_half_widths"):
+        monkeypatch.setattr(distributions, name, lambda what, *_, of=name: caught.setdefault(of, []).append(what) or "")
+    release = release_over(handmade_tree(), [[90, 5], [80, 2], [40, 3]])
+    report(release, "r")
+    for bins, counts in zip(every_bins(BOXES, 20), bars_of(caught), strict=True):
+        low, high = release.count_many(bins.weights()).between(0.95)
+        assert counts.labels == bins.labels
+        assert np.array_equal(counts.lows, low)
+        assert np.array_equal(counts.highs, high)
+    for pair, cells in zip(strongest_pairs(release), caught["draw_heat_map"], strict=True):
+        low, _ = release.count_many(pair.questions).between(0.95)
+        assert np.array_equal(cells.uncertain.ravel(), low <= 0)
+    answers = release.count_many([one.weights for one in questions_to(release, 300, 0)])
+    drawn = answers.values >= 1
+    for marks in caught["draw_half_widths"]:
+        assert np.array_equal(marks.sizes, answers.values[drawn])
+        assert np.array_equal(marks.halves, Z95 * answers.stddevs[drawn])
+        assert np.array_equal(marks.measured, model_shares(answers)[drawn] < LEAST_TOLD)
+        assert 0 < marks.measured.sum() < len(marks.measured)
+
+
+def bars_of(caught: dict[str, list]) -> list:
+    """Put what was drawn of single attributes in the order of the attributes."""
+    order = [bins.labels for bins in every_bins(BOXES, 20)]
+    return sorted([*caught["draw_bars"], *caught["draw_steps"]], key=lambda one: order.index(one.labels))
 
 
 def test_the_intervals_hold_the_truth(adult, adult_codes, tmp_path: Path) -> None:
-    """Of one-way counts on Adult nearly all lie within their intervals; with the noise of regions alone, few would."""
+    """Of one-way counts on Adult nearly all lie within the intervals that are drawn; in a fifth of them, few would."""
     account = Account(tmp_path / "adult.ledger", adult.schema)
     release = account.publish(adult.table, DiffGen(specializations=10), epsilon="1", unsafe_seed=1)
     truth = dict(zip(adult.schema.predictors, adult_codes[0], strict=True))
     every = [bins for bins in every_bins(adult.schema, 20) if bins.name in truth]
-    held, by_regions = [], []
+    held, in_a_fifth = [], []
     for bins, answers in zip(every, together(release, [bins.weights() for bins in every]), strict=True):
-        off = np.abs(answers.values - np.bincount(bins.of(truth[bins.name]), minlength=len(bins)))
-        held += (off <= half_widths(release, bins, answers) + 0.5).tolist()
-        by_regions += (off <= Z95 * answers.stddevs + 0.5).tolist()
+        known = np.bincount(bins.of(truth[bins.name]), minlength=len(bins))
+        low, high = answers.between(0.95)
+        held += ((low <= known) & (known <= high)).tolist()
+        in_a_fifth += (np.abs(answers.values - known) <= (high - low) / 10).tolist()
     assert np.mean(held) > 0.88
-    assert np.mean(by_regions) < 0.5
+    assert np.mean(in_a_fifth) < 0.6
 
 
 def test_questions_say_what_they_ask(adult) -> None:
     release = release_of(adult.schema, None, np.array([300, 100]))
     tree = release_over(handmade_tree(), [[9, 5], [8, 2], [40, 3]])
     for one in (release, tree, hostile_release()):
-        written = 0
-        for asked in questions_to(one, 60, 1):
+        written, has_own = 0, one.model.own_query(np.random.default_rng(0)) is not None
+        for number, asked in enumerate(questions_to(one, 60, 1)):
             if asked.words is not None:
                 said = read_condition(one.schema, asked.words)
                 assert {name: weights.tolist() for name, weights in asked.weights.items()} == {
                     name: weights.tolist() for name, weights in said.items()
                 }
                 written += 1
-            if asked.own:
-                assert one.count(asked.weights).aligned
+            if has_own and number % 2 == 0:
+                assert one.count(asked.weights).model == 0
         assert written > 10 or one.schema.name == HOSTILE
 
 
@@ -336,12 +408,26 @@ def test_answers_of_a_small_table_are_sized_in_whole_people() -> None:
 
 
 def test_a_page_tells_of_marks_that_are_there() -> None:
-    tree = handmade_tree()
-    exact = Release(BOXES, drafted(tree, Noisy.exact(np.array([[9, 0], [8, 0], [0, 3]]))), manifest_of(BOXES, 6))
-    noisy = Page(report(release_over(tree, [[9, 0], [8, 0], [0, 3]]), "r")).text
-    assert "Hatched: nobody." in Page(report(exact, "r")).text
-    assert "Hatched: the 95 % interval" in noisy
-    assert "Filled: whole regions. Open: others." in noisy
+    schema = BOXES.only(["a", str(BOXES.target)])
+    leaves = Tree.whole(schema.shape).refine([0], [0], [*range(7)], [0, 7])
+    counts = Noisy.exact(np.array([[20, 0], [0, 20]] * 3))
+    exact = Page(report(Release(schema, drafted(leaves, counts), manifest_of(schema, 12)), "r")).text
+    noisy = Page(report(release_over(handmade_tree(), [[9, 0], [8, 0], [0, 3]]), "r")).text
+    assert "Hatched: nobody." in exact
+    assert "All of these counts are exact." in exact
+    assert "thin line" not in exact
+    assert "Hatched: the 95 % interval reaches 0" in noisy
+    assert "The thin line on a bar is the 95 % interval for its whole error." in noisy
+    assert "Filled: noise alone. Open: the model's error is in it." in noisy
+    cut = Release(
+        BOXES, drafted(handmade_tree(), Noisy.exact(np.array([[9, 0], [8, 0], [0, 3]]))), manifest_of(BOXES, 6)
+    )
+    assumed = Page(report(cut, "r")).text
+    assert "Counts of what was measured are exact. ± is half the 95 % interval for what the model had to" in assumed
+    assert "people ± noise model" not in assumed
+    assert "noise alone ±" not in assumed
+    assert "people ± noise model" in noisy
+    assert "noise alone ±" in noisy
 
 
 def test_the_strongest_pair_is_found() -> None:

@@ -26,7 +26,7 @@ from sfumato.holder import draft as draft
 from sfumato.holder import raw_rows as raw_rows
 from sfumato.methods import METHODS as METHODS
 from sfumato.methods import Method as Method
-from sfumato.models.model import Z95 as Z95
+from sfumato.models.intervals import Z95 as Z95
 from sfumato.models.model import Answers as Answers
 from sfumato.models.model import Branch as Branch
 from sfumato.models.model import Description as Description
@@ -36,6 +36,7 @@ from sfumato.models.model import Model as Model
 from sfumato.models.model import Nonnegative as Nonnegative
 from sfumato.models.model import Ribbon as Ribbon
 from sfumato.models.model import percent as percent
+from sfumato.models.replicates import Combined as Combined
 from sfumato.modl import Kind as Kind
 from sfumato.modl import Step as Step
 from sfumato.places import find_data as find_data

@@ -50,13 +50,15 @@ HEADLINES = {
     "NCP": "NCP",
     "total variation, 2-way": "2-way TV",
     "relative error, all (median)": "query error",
+    "coverage of 95 % intervals, 2 attributes": "95 % hold",
     "processor seconds": "seconds",
     "peak MB": "peak MB",
 }
 """The measures that the table on the terminal shows, and what they are called there."""
 LEGEND = (
     "Accuracy of the papers' tree on groups and of naive Bayes on drawn records, both on new rows; total variation of "
-    "2-way marginals; median relative error of range counts; processor seconds and memory of publishing."
+    "2-way marginals; median relative error of range counts; how many 95 % intervals of counts on two attributes hold "
+    "the truth; processor seconds and memory of publishing."
 )
 """What the columns of that table mean."""
 EXTRAS = "evaluate,pictures"
@@ -187,7 +189,8 @@ def _evaluated(release: Release, data: str, watch: Callable[[str], None]) -> Eva
 )
 @click.option(
     "--measures",
-    help="What to measure: all, or some of classification, learners, information, marginals, queries, clusters, cost "
+    help="What to measure: all, or some of classification, learners, information, marginals, queries, intervals, "
+    "clusters, cost "
     "[default: all but learners and clusters].",
 )
 @click.option("--attributes", help="The attributes to publish beside the class, such as age,sex [default: all].")

@@ -98,10 +98,27 @@ def options_of(methods: Mapping[str, Any]) -> Callable[[Command], Command]:
     def with_options(command: Command) -> Command:
         for name in reversed(list(dict.fromkeys(one.name for method in methods.values() for one in fields(method)))):
             said = _help(name, methods)
-            command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=said)(command)
+            command = click.option(written(name), name, metavar="VALUE", help=said)(command)
         return command
 
     return with_options
+
+
+OPTIONS = {one.name: one.metadata["option"] for method in EVERY.values() for one in fields(method)}
+"""What parameters are called on the command line, where it is not by their names."""
+
+
+PARAMETERS = {option: name for name, option in OPTIONS.items() if option}
+"""The same the other way round."""
+
+
+def written(name: str) -> str:
+    """The option of a parameter.
+
+    >>> written("max_cells"), written("purpose")
+    ('--max-cells', '--for')
+    """
+    return f"--{OPTIONS.get(name) or name.replace('_', '-')}"
 
 
 def _help(name: str, methods: Mapping[str, Any]) -> str:
@@ -146,8 +163,8 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
     for key in [key for key in options if key not in known]:
         what = f"{name} as published" if as_published else name
         raise MethodError(
-            f"option --{key.replace('_', '-')} must belong to the method, and {what} does not have it",
-            f"It has {', '.join('--' + one.replace('_', '-') for one in known) or 'no options'}.",
+            f"option {written(key)} must belong to the method, and {what} does not have it",
+            f"It has {', '.join(map(written, known)) or 'no options'}.",
         )
     for key in [one.name for one in fields(method) if one.default is MISSING and one.name not in options]:
         raise MethodError(f"{name} must have its {key}", f"Give --{key}.")
@@ -183,7 +200,7 @@ def _contestant(written: str) -> Contestant:
         key, equals, value = option.partition("=")
         if not equals or not key or not value:
             raise MethodError(f"option ({option[:40]}) of {name} must be written as name=value", HOW)
-        given[key.strip().replace("-", "_")] = value.strip()
+        given[PARAMETERS.get(key.strip(), key.strip().replace("-", "_"))] = value.strip()
     lacking = [one.name for one in fields(EVERY[name]) if one.default is MISSING and one.name not in given]
     if lacking:
         some = "10" if lacking[0] == "k" else "..."

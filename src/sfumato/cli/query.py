@@ -35,8 +35,8 @@ MOST_SHOWN = 20
 def query(release: str, condition: str | None, explain: bool, asked: str | None, out: str | None, show: Show) -> None:
     """Estimate how many people satisfy CONDITION, such as "age between 30 and 40 and sex = 'Female'".
 
-    Without CONDITION everyone is counted. Answers come with their standard deviation and 95 % interval from noise, and
-    with how much of them rests on spreading people inside groups.
+    Without CONDITION everyone is counted. Answers come with a 95 % interval for the whole of their error, and with what
+    it is made of: noise, and what the model had to assume.
     """
     if asked is None:
         if out is not None:
@@ -50,11 +50,11 @@ def query(release: str, condition: str | None, explain: bool, asked: str | None,
 
 def _ask_one(release: Release, condition: str, explain: bool, show: Show) -> None:
     answer = release.count(condition)
-    low, high = answer.interval
     plain = _plain_answer(answer)
     text = str(answer)
-    if not release.is_exact:
-        text += f"\nstandard deviation {answer.stddev:,.1f}, 95 % interval {low:,.0f} to {high:,.0f}"
+    if answer.stddev:
+        low, high = answer.interval
+        text += f"\nbetween {low:,.0f} and {high:,.0f}; standard deviation {answer.stddev:,.1f} ({_parts(answer)})"
     if explain:
         groups = release.explain(condition)
         plain["groups"] = groups.to_pylist()
@@ -83,18 +83,25 @@ def _plain_answer(answer: Estimate) -> dict[str, Any]:
         "value": answer.value,
         "stddev": answer.stddev,
         "interval95": list(answer.interval),
-        "assumed": answer.assumed,
-        "aligned": answer.aligned,
+        "noise": answer.noise,
+        "sampling": answer.sampling,
+        "model": answer.model,
     }
+
+
+def _parts(answer: Estimate) -> str:
+    """What the error is made of."""
+    parts = {"noise": answer.noise, "sampling": answer.sampling, "model": answer.model}
+    return ", ".join(f"{name} {part:,.1f}" for name, part in parts.items() if part)
 
 
 def _answers_text(pairs: list[tuple[str, Estimate]]) -> str:
     """A table with a row for each answer."""
     rows = [
-        (" ".join(condition.split()), *(f"{number:,.0f}" for number in (one.value, *one.interval, one.assumed)))
+        (" ".join(condition.split()), *(f"{number:,.0f}" for number in (one.value, *one.interval)))
         for condition, one in pairs
     ]
-    return table(rows, ("condition", "count", "low", "high", "assumed"), (1, 2, 3, 4))
+    return table(rows, ("condition", "count", "low", "high"), (1, 2, 3))
 
 
 def _groups_text(groups: pa.Table) -> str:

@@ -76,14 +76,15 @@ def _zeros(release: Release) -> str:
 @click.command()
 @release_argument
 @click.argument("question", metavar="SELECT")
+@click.option("--intervals", is_flag=True, help="Give the 95 % interval of every estimate, as columns _low and _high.")
 @click.option("--out", type=click.Path(), help="The .csv or .parquet file to write [default: show the result].")
 @reporting
-def sql(release: str, question: str, out: str | None, show: Show) -> None:
+def sql(release: str, question: str, intervals: bool, out: str | None, show: Show) -> None:
     """Answer a SELECT over the table `release` with estimates.
 
     For example "select sex, count(*), avg(age) from release group by sex".
     """
-    answers = Release.load(release).sql(question)
+    answers = Release.load(release).sql(question, intervals=intervals)
     if out:
         write(lambda: answers, out, show)
         return

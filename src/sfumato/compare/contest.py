@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 import sfumato
 from sfumato import Coded, Identifier, Method, MethodWithoutEpsilon, Schema, refuse_unconfirmed
 from sfumato.errors import MethodError, SfumatoError, TableError
+from sfumato.evaluate.coverage import KINDS, LEVELS
 from sfumato.evaluate.fidelity import WAYS
 from sfumato.evaluate.learning import LEARNERS, Learner, Protocol, splits
 
-Group = Literal["classification", "learners", "information", "marginals", "queries", "clusters", "cost"]
+Group = Literal["classification", "learners", "information", "marginals", "queries", "intervals", "clusters", "cost"]
 """A group of measures, which are measured together or not at all."""
 GROUPS: dict[Group, str] = {
     "classification": "a tree on groups, regions, naive Bayes, logistic regression",
@@ -30,11 +31,12 @@ GROUPS: dict[Group, str] = {
     "information": "discernibility, NCP, precision",
     "marginals": "Hellinger and total variation of 1-, 2- and 3-way marginals",
     "queries": "relative errors of random range counts",
+    "intervals": "how many intervals hold the truth, their width and score",
     "clusters": "Match Point",
     "cost": "seconds and memory of publishing",
 }
 """What each group of measures holds."""
-LEAN: tuple[Group, ...] = ("classification", "information", "marginals", "queries", "cost")
+LEAN: tuple[Group, ...] = ("classification", "information", "marginals", "queries", "intervals", "cost")
 """The groups that are measured unless others are named: a few seconds for each run on a table like Adult."""
 FEW: tuple[Learner, ...] = ("naive Bayes", "logistic regression")
 """The learners of the group `classification`."""
@@ -192,9 +194,18 @@ class Measure:
     name: str
     group: Group
     axis: str
-    better: Literal["higher", "lower"]
+    better: Literal["higher", "lower", "nearer to the line"]
     written: str = ".3f"
     logarithmic: bool = False
+    aim: float | None = None
+    """what it should be, if neither more nor less is better"""
+    panel: str = ""
+    """what tells it from others that are drawn in the same picture, with which its name ends"""
+
+    @property
+    def picture(self) -> str:
+        """What its picture is called."""
+        return self.name.removesuffix(f", {self.panel}")
 
     @property
     def file(self) -> str:
@@ -202,8 +213,10 @@ class Measure:
 
         >>> Measure("relative error, all (mean)", "queries", "", "lower").file
         'relative-error-all-mean'
+        >>> Measure("width, 2 attributes", "intervals", "", "lower", panel="2 attributes").file
+        'width'
         """
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        return re.sub(r"[^a-z0-9]+", "-", self.picture.lower()).strip("-")
 
 
 def accuracy_name(learner: str) -> str:
@@ -226,6 +239,12 @@ def error_names(size: str) -> tuple[str, str]:
     return f"relative error, {SIZES[size]} (mean)", f"relative error, {SIZES[size]} (median)"
 
 
+def interval_names(level: float, questions_of: str) -> tuple[str, str, str]:
+    """The names of coverage, width and score of intervals, for questions of one kind."""
+    of = f"of {100 * level:g} % intervals, {questions_of}"
+    return f"coverage {of}", f"width {of}", f"score {of}"
+
+
 def match_name(clusters: int, after: str) -> str:
     """The name of the agreement of two clusterings."""
     return f"Match Point, {clusters} clusters, {after}"
@@ -234,6 +253,16 @@ def match_name(clusters: int, after: str) -> str:
 TREE, REGIONS = accuracy_name("tree on groups"), accuracy_name("regions")
 SHARE = "accuracy on new rows"
 AREA = "area under the ROC curve"
+
+
+def _of_intervals(level: float, questions_of: str) -> list[Measure]:
+    coverage, width, score = interval_names(level, questions_of)
+    held = "share of intervals that hold the truth"
+    return [
+        Measure(coverage, "intervals", held, "nearer to the line", aim=level, panel=questions_of),
+        Measure(width, "intervals", "mean width, in shares of rows", "lower", ".4f", True, panel=questions_of),
+        Measure(score, "intervals", "mean score, in shares of rows", "lower", ".4f", True, panel=questions_of),
+    ]
 
 
 def _of_learners(group: Group, learners: tuple[Learner, ...]) -> list[Measure]:
@@ -264,6 +293,7 @@ MEASURES: dict[str, Measure] = {
             for size in SIZES
             for name in error_names(size)
         ),
+        *(one for level in LEVELS for kind in KINDS for one in _of_intervals(level, kind)),
         *(
             Measure(match_name(clusters, after), "clusters", "share of pairs that agree", "higher")
             for clusters in (2, 5)

@@ -40,12 +40,14 @@ from sfumato.compare.contest import (
     digest_of,
     distance_name,
     error_names,
+    interval_names,
     learners_of,
     match_name,
 )
 from sfumato.errors import ReleaseError, SfumatoError, TableError
 from sfumato.evaluate.card import NOT_PRIVATE, Cost, cost_of
 from sfumato.evaluate.clusters import MOST_CLUSTERED, matches
+from sfumato.evaluate.coverage import measured_intervals
 from sfumato.evaluate.fidelity import (
     QUERIES,
     certainty_penalty_of,
@@ -226,11 +228,13 @@ def _write_summary(results: Results, path: Path) -> None:
 
 
 def draw_gallery(results: Results, folder: Path) -> None:
-    """Draw every measure that some method has."""
-    means = results.means()
+    """Draw every measure that some method has, in a picture of its own or a panel of one."""
+    means, pictures = results.means(), dict[str, list[Measure]]()
     for name in results.measures:
-        panel = panel_of(results, MEASURES[name], [one for one in means if one.measure == name])
-        draw_panels(folder / f"{MEASURES[name].file}.png", name, [panel], note=NOTE)
+        pictures.setdefault(MEASURES[name].picture, []).append(MEASURES[name])
+    for title, several in pictures.items():
+        panels = [panel_of(results, each, [one for one in means if one.measure == each.name]) for each in several]
+        draw_panels(folder / f"{several[0].file}.png", title, panels, note=NOTE)
 
 
 def panel_of(results: Results, measure: Measure, means: Sequence[Mean]) -> Panel:
@@ -240,8 +244,9 @@ def panel_of(results: Results, measure: Measure, means: Sequence[Mean]) -> Panel
         for one in results.contest.contestants
     ]
     levels = [(LEVELS[one.method], one.mean) for one in means if one.method in LEVELS]
+    levels += [] if measure.aim is None else [(f"as stated ({100 * measure.aim:g} %)", measure.aim)]
     return Panel(
-        title=f"{measure.better} is better",
+        title=f"{measure.panel}{': ' if measure.panel else ''}{measure.better} is better",
         quantity="epsilon",
         measure=measure.axis,
         curves=tuple(curve for curve in curves if curve.at),
@@ -357,6 +362,8 @@ def values_of(release: Release, trial: Trial, groups: Sequence[Group], seed: int
         found += _marginals(judged)
     if "queries" in groups:
         found += _queries(judged)
+    if "intervals" in groups:
+        found += _intervals(judged)
     if "clusters" in groups and _rows(judged.drawn):
         found += _clusters(judged)
     return dict(found)
@@ -415,6 +422,11 @@ def _queries(judged: Judged) -> Iterator[Value]:
     asked = random_queries(judged.release.schema, QUERIES, judged.seed)
     for one in errors_by_size(judged.release, asked, judged.trial.train, judged.rows):
         yield from zip(error_names(one.size), (one.mean, one.median), strict=True)
+
+
+def _intervals(judged: Judged) -> Iterator[Value]:
+    for one in measured_intervals(judged.release, judged.trial.train, judged.rows, judged.seed):
+        yield from zip(interval_names(one.level, one.questions_of), (one.coverage, one.width, one.score), strict=True)
 
 
 def _clusters(judged: Judged) -> Iterator[Value]:

@@ -26,6 +26,7 @@ from sfumato import Coded, Condition, Release, Schema
 from sfumato.arrays import CodedRows
 from sfumato.errors import ReleaseError, TableError
 from sfumato.evaluate.clusters import MOST_CLUSTERED, Match, matches
+from sfumato.evaluate.coverage import KINDS, LEVELS, QUESTIONS, RESTRICTED, Intervals, measured_intervals
 from sfumato.evaluate.fidelity import (
     FLOOR,
     QUERIES,
@@ -141,6 +142,7 @@ class Scorecard:
     information: dict[str, float]
     marginals: tuple[MarginalDistance, ...]
     queries: tuple[QueryErrors, ...]
+    intervals: tuple[Intervals, ...]
     clusters: tuple[Match, ...]
     use: tuple[Use, ...] = field(compare=False)
     """what it costs to use the release, on this machine and today"""
@@ -199,6 +201,8 @@ def scorecard(
         learnt = lessons(release, given.drawn, trials, seed) if trials else []
         watch("counting groups and ranges")
         information, queries = _information(given), _queries(given)
+        watch("holding intervals against the rows")
+        intervals = measured_intervals(release, given.table, given.rows, seed)
         watch("comparing marginals")
         fidelity = [] if given.nobody else marginal_distances(release.schema, given.table, given.drawn, seed)
         watch("clustering")
@@ -213,6 +217,7 @@ def scorecard(
         information=information,
         marginals=tuple(fidelity),
         queries=tuple(queries),
+        intervals=tuple(intervals),
         clusters=tuple(clustered),
         use=tuple(use),
         notes=(*_notes_on_trials(trials, tested, protocol, seed), *_notes(given, coded)),
@@ -306,6 +311,10 @@ def _notes(given: _Reference, coded: Coded) -> list[str]:
         "the marginal, was added to the drawn ones. City-block is twice total variation.",
         f"{QUERIES:,} random range counts (seed {given.seed}) on 2 to 4 attributes each; errors are relative to the "
         f"truth, or to {FLOOR:.1%} of the rows if that is more.",
+        f"Intervals were held against the rows by natural questions (seed {given.seed}), {QUESTIONS:,} on each number "
+        f"of attributes from {RESTRICTED[0]} to {RESTRICTED[-1]}: ranges between two rows' values or two borders, "
+        "values and categories. Sizes are of answers. The score is the width and 2 / (1 - level) times what the truth "
+        "lies outside by, the less the better; means, in percent of all rows.",
         "Time and memory are of using the release, on one thread; memory is what was added at the peak.",
     ]
     if not given.release.disjoint:
@@ -329,6 +338,8 @@ def tables_of(card: Scorecard, target: str | None) -> Iterator[ScoreTable]:
         yield _marginals(card)
     queries = [(one.size, f"{one.queries:,}", f"{one.mean:.3f}", f"{one.median:.3f}") for one in card.queries]
     yield ScoreTable("Relative error of range counts", ("size", "queries", "mean", "median"), queries, (1, 2, 3))
+    if card.intervals:
+        yield _intervals(card)
     if card.clusters:
         clusters = [(one.clusters, one.after, _percent(one.match_point)) for one in card.clusters]
         yield ScoreTable("Clusters", ("clusters", "after", "Match Point"), clusters, (0, 2))
@@ -358,6 +369,23 @@ def _marginals(card: Scorecard) -> ScoreTable:
     ]
     header = ("marginals", "distance", "mean", "worst", "worst of", "measured")
     return ScoreTable("Fidelity of drawn records", header, rows, (2, 3))
+
+
+def _intervals(card: Scorecard) -> ScoreTable:
+    """Lay out what intervals of all levels are worth, side by side."""
+    found = {(one.questions_of, one.level): one for one in card.intervals}
+    asked = [kind for kind in KINDS if (kind, LEVELS[0]) in found]
+    rows = []
+    for kind in asked:
+        cells = [f"{found[kind, LEVELS[0]].questions:,}"]
+        for level in LEVELS:
+            one = found[kind, level]
+            cells += [_percent(one.coverage), *(f"{100 * share:.3f} %" for share in (one.width, one.score))]
+        rows.append((kind, *cells))
+    header = ["questions on", "questions"]
+    for level in LEVELS:
+        header += [f"{100 * level:g} % hold", "width", "score"]
+    return ScoreTable("Intervals that hold the truth", tuple(header), rows, range(1, len(header)))
 
 
 def _percent(share: float) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato import Categorical, Identifier, Predictor, Regions, Release, Schema, Sides
+from sfumato import Answers, Categorical, Identifier, Predictor, Regions, Release, Schema, Sides
 from sfumato.arrays import CodedRows, Codes, Floats, Integers, row_keys
 
 WAYS = (1, 2, 3)
@@ -297,12 +297,14 @@ def _range(leaves: int, rng: np.random.Generator) -> tuple[int, int]:
 def relative_errors(release: Release, queries: Sequence[RangeQuery], rows: CodedRows, size: int) -> Floats:
     """Ask a release, and measure the error of each answer."""
     truths = np.array([query.truth(rows) for query in queries], np.float64)
+    return floored_errors(answers_to(release, queries).values, truths, size)
+
+
+def answers_to(release: Release, queries: Sequence[RangeQuery]) -> Answers:
+    """Ask a release, as many queries at a time as fit in memory."""
     most = max(1, MOST_AT_ONCE // max(sum(release.schema.shape), 1))
     parts = [queries[start : start + most] for start in range(0, len(queries), most)]
-    answers = np.concatenate(
-        [np.zeros(0), *(release.count_many([one.weights(release.schema) for one in part]).values for part in parts)]
-    )
-    return floored_errors(answers, truths, size)
+    return Answers.joined([release.count_many([one.weights(release.schema) for one in part]) for part in parts])
 
 
 def floored_errors(answers: Floats, truths: Floats, rows: int) -> Floats:

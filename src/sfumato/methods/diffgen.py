@@ -33,7 +33,16 @@ from sfumato.geometry.candidates import (
     taxonomy_candidates,
 )
 from sfumato.geometry.grid import Grid
-from sfumato.methods.margins import buy_margins, margin_parts
+from sfumato.methods.margins import (
+    MARGINS_SAYS,
+    PURPOSE_SAYS,
+    SHARES,
+    Purpose,
+    buy_margins,
+    margin_parts,
+    read_margins,
+    read_purpose,
+)
 from sfumato.methods.method import Method, number, one_of, parameter, share, truth
 from sfumato.privacy.budget import Schedule, payable
 from sfumato.privacy.choices import Choices
@@ -43,6 +52,8 @@ from sfumato.privacy.scores import SCORES, Deviation, InfoGain, Max, Score, Sele
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema
 
+MARGINS = Fraction(1, 5)
+"""The share of epsilon that margins get where the release is for classification."""
 AUTO_COUNT = 4
 """With h = auto, a cell should hold on average at least this many times the scale of its noise."""
 SIZE = Fraction(1, 50)
@@ -158,7 +169,7 @@ class DiffGen(Method):
     )
 
     specializations: int | Literal["auto"] = parameter(
-        10,
+        "auto",
         "h, how many values are specialized; auto pays for a noisy size of the table and takes what its counts can "
         "bear.",
         read=steps_or_auto,
@@ -182,11 +193,8 @@ class DiffGen(Method):
     selection: Selection = parameter(
         "permute-and-flip", "How candidates are chosen; exponential is the paper's.", read=one_of(get_args(Selection))
     )
-    margins: Fraction = parameter(
-        Fraction(1, 5),
-        "The share of epsilon spent on one-way margins, which spread counts inside groups; 0 is the paper's way.",
-        read=share(),
-    )
+    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
+    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
     growth: Fraction = parameter(
         Fraction(1, 2),
         "The share of the rest that is spent on choosing specializations.",
@@ -214,6 +222,11 @@ class DiffGen(Method):
         )
 
     @property
+    def margin_share(self) -> Fraction:
+        """The share of epsilon that margins get."""
+        return SHARES.get(self.purpose, MARGINS) if self.margins is None else self.margins
+
+    @property
     def model(self) -> str:
         """The model of a grid: groups are its regions."""
         return "grid"
@@ -221,7 +234,7 @@ class DiffGen(Method):
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon among margins, choices and counts."""
         self._refuse_schema(schema)
-        parts = dict(margin_parts(schema, epsilon * self.margins))
+        parts = dict(margin_parts(schema, epsilon * self.margin_share))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.specializations == "auto":
             parts |= {"size": rest * SIZE, "growth": rest * (self.growth - SIZE)}
@@ -253,7 +266,7 @@ class DiffGen(Method):
         """Grow the cuts, measure the margins, count the groups."""
         histograms = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
         cuts = self.grow(meter, schema, schedule, histograms)
-        margins = buy_margins(meter, schema, schedule, histograms, cuts.grid.unresolved)
+        margins = buy_margins(meter, schema, schedule, histograms)
         spend = payable(meter.left) if self.leftover else schedule["counts"]
         counts = meter.measure(Cells(Tally(cuts.grid, len(schema.classes))), spend, "counts")
         steps = describe_all(schema.predictors, cuts.steps)

@@ -33,8 +33,17 @@ from sfumato.geometry.candidates import (
 )
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.margins import buy_margins, margin_parts
-from sfumato.methods.method import Method, number, one_of, optional, parameter, share
+from sfumato.methods.margins import (
+    MARGINS_SAYS,
+    PURPOSE_SAYS,
+    SHARES,
+    Purpose,
+    buy_margins,
+    margin_parts,
+    read_margins,
+    read_purpose,
+)
+from sfumato.methods.method import Method, number, one_of, optional, parameter
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of, payable
 from sfumato.privacy.choices import Choices
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
@@ -55,6 +64,8 @@ from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Predictor, Schema
 
+MARGINS = Fraction(1, 10)
+"""The share of epsilon that margins get where the release is for classification."""
 ROOT_SHARE = Fraction(1, 50)
 """With the adaptive schedule, the share of the budget without margins for the class counts of the whole table."""
 NUMERIC_HEIGHT = 7
@@ -140,11 +151,8 @@ class DiffMulti(Method):
         "The longest path allowed; the paper's schedule takes the sum of the taxonomies' heights.",
         read=optional(number("Give for example 16.", most=1000)),
     )
-    margins: Fraction = parameter(
-        Fraction(1, 10),
-        "The share of epsilon spent on one-way margins, which spread counts inside groups; 0 is the paper's way.",
-        read=share(),
-    )
+    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
+    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
 
     @classmethod
     def as_published(cls, *, specializations: int | str = 1000, score: str = "max") -> DiffMulti:
@@ -170,6 +178,11 @@ class DiffMulti(Method):
             )
 
     @property
+    def margin_share(self) -> Fraction:
+        """The share of epsilon that margins get."""
+        return SHARES.get(self.purpose, MARGINS) if self.margins is None else self.margins
+
+    @property
     def model(self) -> str:
         """The model of a tree: groups are its ends."""
         return "tree"
@@ -177,7 +190,7 @@ class DiffMulti(Method):
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon: level by level with the paper's schedule; with ours, each path spends its part as it needs."""
         self._refuse_schema(schema)
-        parts = dict(margin_parts(schema, epsilon * self.margins))
+        parts = dict(margin_parts(schema, epsilon * self.margin_share))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.schedule == "adaptive":
             parts["size of the table"] = rest * ROOT_SHARE
@@ -192,7 +205,7 @@ class DiffMulti(Method):
         """Measure the margins, grow the tree, count its ends."""
         every = tuple(range(len(schema.shape)))
         histograms = Tally(Grid.whole(schema.shape), len(schema.classes), every)
-        margins = buy_margins(meter, schema, schedule, histograms, every)
+        margins = buy_margins(meter, schema, schedule, histograms)
         if self.schedule == "adaptive":
             grown = AdaptiveGrowth(
                 meter=meter,

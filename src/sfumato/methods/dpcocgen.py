@@ -22,7 +22,16 @@ from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import FEWER, histogram
-from sfumato.methods.margins import buy_margins, margin_parts
+from sfumato.methods.margins import (
+    MARGINS_SAYS,
+    PURPOSE_SAYS,
+    SHARES,
+    Purpose,
+    buy_margins,
+    margin_parts,
+    read_margins,
+    read_purpose,
+)
 from sfumato.methods.method import Method, number, one_of, optional, parameter, share
 from sfumato.modl import DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS, Labels, sum_parts
@@ -38,6 +47,8 @@ MOST_RESTARTS = 1000
 SURE = 4.0
 """By how many standard deviations structure must stand out from noise."""
 
+MARGINS = Fraction(3, 20)
+"""The share of epsilon that margins get where the release is for classification or synthetic people."""
 Correction = Literal["dispersion", "clip"]
 """How noisy counts are made fit for co-clustering: ours, or the paper's."""
 Inside = Literal["all", "evenly"]
@@ -89,11 +100,8 @@ class DPCocGen(Method):
         "The share of epsilon without margins that is spent on the histogram of all combinations.",
         read=share(least=Fraction(1, 20)),
     )
-    margins: Fraction = parameter(
-        Fraction(3, 20),
-        "The share of epsilon spent on one-way margins, which spread counts inside groups.",
-        read=share(),
-    )
+    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
+    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
     correction: Correction = parameter(
         "dispersion",
         "How noisy counts are made fit for co-clustering: corrected for their dispersion, or clip at 0.",
@@ -130,6 +138,11 @@ class DPCocGen(Method):
             raise MethodError("granularity must be given by cells or by information, not both", "Leave one out.")
 
     @property
+    def margin_share(self) -> Fraction:
+        """The share of epsilon that margins get."""
+        return SHARES.get(self.purpose, MARGINS) if self.margins is None else self.margins
+
+    @property
     def model(self) -> str:
         """The model of co-clusters, whose cells were counted, too; that of a grid if people are spread evenly."""
         return "coclusters" if self.inside == "all" else "grid"
@@ -139,7 +152,7 @@ class DPCocGen(Method):
         if len(schema.predictors) + (schema.target is not None) < 2:
             raise MethodError(f"{self.name} must have two attributes or more", "Publish more of them.")
         refuse_large(schema, min(self.max_cells, MOST_CELLS), FEWER if self.max_cells < MOST_CELLS else MUST_BE_FEWER)
-        parts = dict(margin_parts(schema, epsilon * self.margins))
+        parts = dict(margin_parts(schema, epsilon * self.margin_share))
         rest = epsilon - sum(parts.values(), Fraction(0))
         return Schedule(parts | {"histogram": rest * self.histogram, "counts": rest * (1 - self.histogram)})
 
@@ -149,7 +162,7 @@ class DPCocGen(Method):
         grid = grid_of(schema, self._learnt(schema, fine.noisy, schedule["counts"]))
         classes = len(schema.classes)
         singles = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
-        margins = buy_margins(meter, schema, schedule, singles, grid.unresolved)
+        margins = buy_margins(meter, schema, schedule, singles)
         counts = meter.measure(Cells(Tally(grid, classes)), payable(meter.left), "counts")
         steps = (*describe_groups(schema, grid), *structure(grid, counts.noisy))
         kept = (fine,) if self.inside == "all" else ()

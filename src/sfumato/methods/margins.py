@@ -1,6 +1,6 @@
 """One-way margins: how a method shares a part of its budget among them, and measures them.
 
-Margins say how people are spread inside regions; the papers do without. Of an attribute with few leaves, the leaves
+All answers of a release agree with its margins; the papers do without. Of an attribute with few leaves, the leaves
 alone are measured. Of one with many, a range adds up the noise of many leaves, and coarser levels of the attribute's
 halving pay off. Which levels are measured and how they share the margin's budget is decided by the number of leaves
 alone, which is public, for the least expected error of the share of people below a border between two leaves, any
@@ -9,21 +9,37 @@ border being as likely as another; a range's share is the difference of two such
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.geometry.halving import borders, height, parts
+from sfumato.methods.method import one_of, optional, share
 from sfumato.privacy.budget import Schedule
 from sfumato.privacy.measurements import Measurement
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Cells, Tally
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, variables_of
 
+Purpose = Literal["balanced", "counts", "classification"]
+"""What a release is for: counts by a few attributes, telling the class, or both."""
+SHARES: Mapping[str, Fraction] = {"balanced": Fraction(1, 2), "counts": Fraction(4, 5)}
+"""The share of epsilon that margins get, by purpose; for classification each method knows best."""
+PURPOSE_SAYS = (
+    "What the release is for: counts, classification, or both (balanced). It decides the share of epsilon that one-way "
+    "margins get."
+)
+MARGINS_SAYS = (
+    "The share of epsilon spent on one-way margins, which all answers agree with; if not given, what the purpose calls "
+    "for; 0 is the paper's way."
+)
+read_purpose = one_of(get_args(Purpose))
+read_margins = optional(share())
 FINENESS = 100
 """Weights of margins are rounded to one part in so many."""
 ROUNDS = 12
@@ -35,33 +51,41 @@ WORTH_IT = 0.99
 
 
 def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
-    """Share a budget among all levels of all margins.
+    """Share a budget among all levels of the margins of all attributes, the class included.
 
     An attribute gets as the cube root of its expected error: that has the least sum of error / epsilon^2.
     """
     weights = {
-        _label(name, leaves, depth): max(round(FINENESS * share * plan_levels(leaves).error ** (1 / 3)), 1)
-        for name, leaves in zip(schema.predictors, schema.shape, strict=True)
-        if leaves > 1
-        for depth, share in plan_levels(leaves).shares.items()
+        _label(name, leaves, depth): max(round(FINENESS * part * plan_levels(leaves).error ** (1 / 3)), 1)
+        for name, leaves in _margins(schema)
+        for depth, part in plan_levels(leaves).shares.items()
     }
     return {label: budget * weight / sum(weights.values()) for label, weight in weights.items() if budget}
 
 
-def buy_margins(
-    meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally, unresolved: Collection[int]
-) -> tuple[Measurement, ...]:
-    """Measure the margins of the attributes that regions leave unresolved: that are not divided down to every leaf.
+def buy_margins(meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally) -> tuple[Measurement, ...]:
+    """Measure the margins of all attributes, also of those that the regions resolve, and of the class.
 
     Each level is a round of its own: its parts are disjoint, and the next level's lie in them.
     """
+    names = list(schema.predictors)
     return tuple(
-        meter.measure(Cells(histograms, index, borders(leaves, depth)), schedule[label], label)
-        for index, (name, leaves) in enumerate(zip(schema.predictors, schema.shape, strict=True))
-        if index in unresolved and leaves > 1
+        meter.measure(
+            _cells(histograms, names.index(name) if name in names else None, leaves, depth), schedule[label], label
+        )
+        for name, leaves in _margins(schema)
         for depth, label in ((depth, _label(name, leaves, depth)) for depth in plan_levels(leaves).shares)
         if label in schedule.parts
     )
+
+
+def _margins(schema: Schema) -> list[tuple[str, int]]:
+    """List the attributes that have a margin, and their leaves; the class, which has few values, in one level."""
+    return [(name, column.leaves) for name, column in variables_of(schema).items() if column.leaves > 1]
+
+
+def _cells(histograms: Tally, attribute: int | None, leaves: int, depth: int) -> Cells:
+    return Cells(histograms) if attribute is None else Cells(histograms, attribute, borders(leaves, depth))
 
 
 def _label(name: str, leaves: int, depth: int) -> str:

@@ -97,17 +97,18 @@ def registered(found: Iterable[Any], kind: Any) -> dict[str, Any]:
     return {one.name: one for one in sorted(methods, key=lambda one: one.order)}
 
 
-def parameter(default: Any, says: str, *, read: Read, file: bool = False) -> Any:
+def parameter(default: Any, says: str, *, read: Read, file: bool = False, option: str = "") -> Any:
     """Declare a parameter: its default, what it says to those who set it, and how it is read.
 
-    `file` tells that it is so long a text that the command line takes the file that holds it.
+    `file` tells that it is so long a text that the command line takes the file that holds it; `option` is what it is
+    called there, if not by its name.
     """
-    return field(default=default, metadata={"says": says, "read": read, "file": file})
+    return field(default=default, metadata={"says": says, "read": read, "file": file, "option": option})
 
 
 def required(says: str, *, read: Read) -> Any:
     """Declare a parameter that must be given."""
-    return field(metadata={"says": says, "read": read, "file": False})
+    return field(metadata={"says": says, "read": read, "file": False, "option": ""})
 
 
 def number(remedy: str, least: int = 1, most: int = 10**9) -> Read:

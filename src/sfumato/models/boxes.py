@@ -17,7 +17,7 @@ from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Boxes
 from sfumato.models.model import UNMEASURED, Cause, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
-from sfumato.models.regions import PARTLY, WHOLE, Overlap, RegionModel, Share, Sums
+from sfumato.models.regions import RegionModel
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
 
@@ -84,33 +84,10 @@ class BoxModel(RegionModel):
         """Find the class of the largest count, the first of equals."""
         return np.asarray(np.argmax(self.counts.counts, axis=1))
 
-    @cached_property
-    def ranges(self) -> Mapping[int, Integers]:
-        """The ranges that groups have of each attribute."""
-        return {attribute: side.ranges for attribute, side in enumerate(self.sides)}
-
-    def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
-        """Weigh every group by the product of what is covered of its ranges."""
-        values, resolved, variances = (np.zeros((len(share.weights), self.values.shape[1])) for _ in range(3))
-        sums = Sums(values, resolved, variances, np.ones(len(share.weights), np.bool_))
-        most = max(1, MOST_AT_ONCE // max(len(self.values), 1))
-        everyone = np.arange(len(share.weights))
-        for asking in np.split(everyone, np.arange(most, len(everyone), most)):
-            self._ask(sums, overlaps, asking, share.among(asking))
-        return sums
-
-    def _ask(self, sums: Sums, overlaps: Mapping[int, Overlap], asking: Integers, share: Share) -> None:
-        groups, rate = np.arange(len(self.values)), self.boxes.sampling
-        weights, states = np.tile(share.weights, (len(groups), 1)), np.tile(share.states, (len(groups), 1))
-        for attribute, overlap in overlaps.items():
-            if len(self.ranges[attribute]) > 1:
-                shares, covered = overlap.over(self.sides[attribute].number(groups), asking)
-                weights *= shares
-                states |= covered
-        sums.values[asking] = weights.T @ self.values
-        sums.resolved[asking] = (states == WHOLE).astype(np.float64).T @ self.values
-        sums.variances[asking] = (weights**2).T @ self.values * float((1 - rate) / rate)
-        sums.aligned[asking] = ~(states == PARTLY).any(axis=0)
+    def own_variances(self, weights: Floats) -> Floats:
+        """Add up what the draw of each group's records may be off by, by class."""
+        rate = self.boxes.sampling
+        return np.asarray(weights**2 @ self.values * float((1 - rate) / rate))
 
     def own_query(self, _: np.random.Generator) -> Mapping[int, Integers] | None:
         """Have none: who lies in a group may lie in another."""

@@ -7,8 +7,8 @@ something: together they give the posterior mean of the cell's count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,9 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.consistency import nearest, whole
 from sfumato.models.grid import GridModel, cells_of_grid, over_leaves
+from sfumato.models.intervals import Clauses
 from sfumato.models.model import UNMEASURED, Nonnegative, refuse_unknown
-from sfumato.models.regions import DECIMALS, draw_cells
+from sfumato.models.regions import DECIMALS, Errors, Overlap, Share, Sums, draw_cells
 from sfumato.modl.criterion import log_gamma
 from sfumato.modl.grid import sum_parts
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, variance_of
@@ -44,6 +45,10 @@ GROWTH = 1.02
 STEPS_PER_SCALE = 16
 """Around a noisy count, in so many steps for each time the noise's scale."""
 ROUNDS = 8
+SWEEPS = 100
+"""So often cells are raked to groups and margins, at most,"""
+CLOSE = 1e-4
+"""or until no margin is missed by more than this share of all people in all."""
 
 
 def refined(noisy: Integers, rate: Fraction, expected: Floats) -> Floats:
@@ -128,6 +133,10 @@ def _tried(count: float, noise: float, prior: float) -> Floats:
     return np.unique(np.concatenate([np.arange(SMALL), far.round(), near[near >= SMALL].round()]))
 
 
+def _all_but(axis: int, axes: int) -> tuple[int, ...]:
+    return tuple(at for at in range(axes) if at != axis)
+
+
 class CoclusterModel(GridModel):
     """The parts of a grid, by their own counts and by those of their cells."""
 
@@ -152,7 +161,7 @@ class CoclusterModel(GridModel):
         return one is not self.draft.measurements[0] and super().is_margin(one)
 
     @cached_property
-    def values(self) -> Floats:
+    def measured(self) -> Floats:
         """The mean of both counts, by inverse variance: m cells err m times as much as one."""
         say = self.variances / self.counts.variances
         return np.asarray(say[:, None] * self.counts.counts + (1 - say)[:, None] * self._sums)
@@ -180,8 +189,8 @@ class CoclusterModel(GridModel):
 
     @property
     def total(self) -> int:
-        """The estimated number of people."""
-        return round(float(self.values.sum()))
+        """The estimated number of people, of whom cells hold no fewer than 0."""
+        return max(round(float(self.values.sum())), 0)
 
     @property
     def shown(self) -> NDArray[Any]:
@@ -193,26 +202,87 @@ class CoclusterModel(GridModel):
         refuse_unknown(how)
         if how == "clamp":
             return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
-        everyone, total = np.zeros(self.values.size, np.int64), np.array([max(self.total, 0)])
+        everyone, total = np.zeros(self.values.size, np.int64), np.array([self.total])
         variances = np.repeat(self.variances, self.values.shape[1])
         wanted = nearest(self.values.ravel(), variances, everyone, total)
         return whole(wanted, everyone, total).reshape(self.values.shape)
 
-    def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:
-        """Draw single cells by the people expected in each."""
-        cells = self.cell_people(how)
-        *leaves, classes = np.unravel_index(draw_cells(cells, size, rng), cells.shape)
-        return leaves, classes
+    @cached_property
+    def fitted_cells(self) -> Floats:
+        """Expect people in every cell, by class: shape of the domain x classes.
 
-    def cell_people(self, how: Nonnegative) -> Floats:
-        """Expect people in every cell, by class, so that groups keep theirs: shape of the domain x classes."""
-        people = self.people(how)
+        Groups' people are spread by margins, and each cell's own count is taken for what it is worth; then groups and
+        margins get their people back, by raking.
+        """
         (rate,) = self.histogram.rates
+        people = self.values if self.fitted is not None else self.people("projection").astype(np.float64)
         guess = cells_of_grid(self.grid, people, dict(enumerate(self.leaf_spreads)))
         cells = refined(self.histogram.counts.reshape(guess.shape), rate, guess)
+        for _ in range(SWEEPS):
+            cells = cells * self._lacking(cells, people)
+            missed = 0.0
+            for axis, wanted in enumerate(self.fitted.margins.people if self.fitted is not None else ()):
+                now = cells.sum(axis=_all_but(axis, cells.ndim))
+                missed = max(missed, float(np.abs(wanted - now).sum()))
+                cells = cells * np.expand_dims(wanted / np.maximum(now, LEAST_EXPECTED), _all_but(axis, cells.ndim))
+            if missed <= CLOSE * cells.sum():
+                break
+        return cells
+
+    def _lacking(self, cells: Floats, people: Floats) -> Floats:
+        """Give every cell the factor by which its group lacks people."""
         sums = cells
         for axis in range(len(self.grid.shape)):
             sums = sum_parts(sums, axis, self.grid.part_of(axis))
-        wanted = people.reshape(sums.shape)
-        factors = np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0)
-        return cells * over_leaves(self.grid, factors, range(len(self.grid.shape)))
+        factors = np.divide(people.reshape(sums.shape), sums, out=np.zeros(sums.shape), where=sums > 0)
+        return over_leaves(self.grid, factors, range(len(self.grid.shape)))
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Answers are sums of single cells."""
+        return self.grid.shape
+
+    @cached_property
+    def ranges(self) -> Mapping[int, Integers]:
+        """Single leaves."""
+        return {
+            at: np.stack([np.arange(leaves), np.arange(1, leaves + 1)], axis=1)
+            for at, leaves in enumerate(self.grid.shape)
+        }
+
+    @cached_property
+    def table(self) -> Floats:
+        """All cells, in the order in which groups have ranges, and the variance of one's own count."""
+        cells = self.fitted_cells
+        for axis, side in enumerate(self.sides):
+            cells = cells.take(side.order, axis=axis)
+        beside = np.zeros((*cells.shape[:-1], 2))
+        beside[..., 1] = self.histogram.variances[0]
+        return np.concatenate([beside, cells], axis=-1).reshape(-1, cells.shape[-1] + 2)
+
+    def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
+        """Sum cells, none of which was measured alone."""
+        return replace(super().sums(overlaps, share), aligned=np.zeros(len(share.weights), np.bool_))
+
+    def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:
+        """Bound errors by those of the cells' own counts: of what groups do not tell, and of all of it."""
+        direct = (sums.variances * classes**2).sum(axis=1)
+        if self.fitted is None:
+            return Errors(direct, np.zeros(len(direct)), np.full(len(direct), np.inf))
+        found = super().errors(values, sums, clauses, classes)
+        told = direct < found.model**2
+        noise = np.minimum(found.noise + np.where(told, direct, 0.0), np.maximum(direct, found.noise))
+        return Errors(noise, np.where(told, 0.0, found.model), found.most)
+
+    def cells(self, counts: Floats, attributes: Sequence[int]) -> Floats:
+        """Sum the cells over all other attributes; by class, if the counts are."""
+        others = tuple(at for at in range(len(self.grid.shape)) if at not in attributes)
+        summed = self.fitted_cells.sum(axis=others)
+        return np.asarray(summed if counts.shape[1] == summed.shape[-1] else summed.sum(axis=-1, keepdims=True))
+
+    def draw(self, size: int, rng: np.random.Generator, how: Nonnegative) -> tuple[Sequence[Integers], Integers]:
+        """Draw single cells by the people expected in each."""
+        refuse_unknown(how)
+        cells = self.fitted_cells
+        *leaves, classes = np.unravel_index(draw_cells(cells, size, rng), cells.shape)
+        return leaves, classes

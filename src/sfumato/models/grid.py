@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
-from sfumato.models.consistency import nonnegative
+from sfumato.models.consistency import nonnegative, whole
+from sfumato.models.fitting import Interactions, Margins, Parts, interactions_of
+from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.margins import Spread
-from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent
-from sfumato.models.regions import PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, Sums
+from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
+from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, FittedModel, Overlap, Share, Sums
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.schema.schema import Schema
 
@@ -34,8 +36,10 @@ MOST_PARTS = 30
 """Of an attribute with more parts, only their number is told."""
 
 
-class GridModel(RegionModel):
+class GridModel(FittedModel):
     """Counts of regions that were measured once: they are their own best estimates."""
+
+    heavier: ClassVar[float] = 1.2
 
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse a grid that was not measured."""
@@ -55,9 +59,69 @@ class GridModel(RegionModel):
         return self.region_counts.noisy
 
     @cached_property
-    def values(self) -> Floats:
+    def measured(self) -> Floats:
         """The counts."""
         return self.counts.counts.astype(np.float64)
+
+    @cached_property
+    def _interactions(self) -> Interactions | None:
+        """What the regions say beyond margins: an axis for each attribute that is cut, and the class last."""
+        margins = self.all_margins
+        if margins is None:
+            return None
+        split, classes = self.grid.split_attributes, len(self.schema.classes)
+        people: list[Floats] = [self.by_part(at, margins.people[at]) for at in split]
+        people += [margins.classes] if classes > 1 else []
+        axes = [self.grid.parts[at] for at in split] + ([classes] if classes > 1 else [])
+        counts, variances = self.measured.reshape(axes), np.repeat(self.variances, classes).reshape(axes)
+        shares = [np.asarray(one / one.sum(), np.float64) for one in people]
+        return interactions_of(counts, variances, shares, margins.size.value)
+
+    def by_part(self, attribute: int, leaves: Floats) -> Floats:
+        """Sum numbers of leaves over the parts of an attribute."""
+        return np.bincount(self.grid.part_of(attribute), leaves, self.grid.parts[attribute]).astype(np.float64)
+
+    @property
+    def class_counts(self) -> tuple[Floats, float]:
+        """Sum the regions by class."""
+        return self.measured.sum(axis=0), float(self.variances.sum())
+
+    def part_sums(self) -> Mapping[int, Parts]:
+        """Sum the regions by the parts of each attribute."""
+        found, classes = {}, len(self.schema.classes)
+        for at in self.grid.split_attributes:
+            sums, variances = (
+                np.bincount(self.numbers[at], one, self.grid.parts[at]).astype(np.float64)
+                for one in (self.measured.sum(axis=1), self.variances)
+            )
+            found[at] = (self.grid.part_of(at), sums, classes * variances)
+        return found
+
+    def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002
+        """Add what pairs and triples of attributes depart from independence by."""
+        found = self._interactions
+        assert found is not None
+        return found.masses.reshape(self.grid.regions, len(self.schema.classes)).copy()
+
+    def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:
+        """Add up what is left of the noise of departures: that of each cell times the squares of f - mean f, f being
+        what a query covers of the cell's part; and of what four axes and more say.
+        """
+        found, noise = self._interactions, np.zeros(clauses.queries)
+        assert found is not None
+        axes = [*self.grid.split_attributes, CLASS]
+        number = np.sum([clauses.restricted(at) for at in axes], axis=0)
+        for chosen, left in found.errors.items():
+            attributes = [axes[axis] for axis in chosen]
+            asking = np.flatnonzero(clauses.restricted(*attributes))
+            if len(asking):
+                reached = np.ones((1, len(asking)))
+                for at in attributes:
+                    covered = clauses.by_attribute[at].shares[:, asking]
+                    apart = (covered - covered.mean(axis=0)) ** 2
+                    reached = (reached[:, None] * apart).reshape(-1, len(asking))
+                noise[asking] += clauses.others(*attributes)[asking] ** 2 * (left.ravel() @ reached)
+        return noise + np.where(number > 3, found.rest * sums.variances[:, 0], 0.0)
 
     @cached_property
     def variances(self) -> Floats:
@@ -66,46 +130,50 @@ class GridModel(RegionModel):
 
     @property
     def total(self) -> int:
-        """The noisy number of people."""
-        return int(self.counts.counts.sum())
+        """The estimated number of people."""
+        return round(float(self.values.sum()))
 
     @property
     def shown(self) -> NDArray[Any]:
-        """The noisy counts as they were measured."""
-        return self.counts.counts
+        """The noisy counts as they were measured or, where all was fitted, the estimates."""
+        return self.counts.counts if self.fitted is None else np.asarray(np.round(self.values, DECIMALS))
 
     def people(self, how: Nonnegative) -> Integers:
-        """Project all counts at once, or clamp them."""
-        return nonnegative(self.counts.counts, how)
+        """Project all counts at once, or clamp them; what was fitted is rounded, and keeps its total."""
+        refuse_unknown(how)
+        if self.fitted is None:
+            return nonnegative(self.counts.counts, how)
+        everyone, total = np.zeros(self.values.size, np.int64), np.array([self.total])
+        return whole(self.values.ravel(), everyone, total).reshape(self.values.shape)
 
     def covering(self, regions: Booleans) -> tuple[Integers, Floats]:
         """Take the regions themselves, which have nothing above them."""
         return self.grid.boxes_of(np.flatnonzero(regions)), self.values[regions]
 
     def majorities(self) -> Integers:
-        """Find the class of the largest estimate, the first of equals."""
-        return np.asarray(np.argmax(self.values, axis=1))
+        """Find the class of the largest own count, the first of equals: margins know nothing of it."""
+        return np.asarray(np.argmax(self.measured, axis=1))
 
     def cells(self, counts: Floats, attributes: Sequence[int]) -> Floats:
         """Spread along the axes of the grid."""
         return cells_of_grid(self.grid, counts, {at: self.leaf_spreads[at] for at in attributes})
 
-    @cached_property
-    def ranges(self) -> Mapping[int, Integers]:
-        """The parts of each attribute."""
-        return {attribute: side.ranges for attribute, side in enumerate(self.sides)}
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The number of ranges of each attribute in `table`."""
+        return self.grid.parts
 
     @cached_property
-    def _table(self) -> Floats:
-        """The regions x their estimates by class, and their variance."""
-        return np.column_stack([self.values, self.variances])
+    def table(self) -> Floats:
+        """What is summed over: the regions x their squared people, the variance of one class, and all classes."""
+        return np.column_stack([self.values.sum(axis=1) ** 2, self.variances, self.values])
 
     def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
         """Sum attributes out, for all queries that restrict the same ones at once."""
-        sums = Sums.none(len(share.weights), self._table.shape[1] - 1)
-        everyone, split = np.arange(len(share.weights)), self.grid.split_attributes
-        for asking, attributes, table in self._summed(overlaps, everyone, (), split, self._table):
-            first = self.grid.parts[attributes[0]] if attributes else 1
+        sums = Sums.none(len(share.weights), self.table.shape[1] - 2)
+        everyone, split = np.arange(len(share.weights)), [at for at, parts in enumerate(self.axes) if parts > 1]
+        for asking, attributes, table in self._summed(overlaps, everyone, (), split, self.table):
+            first = self.axes[attributes[0]] if attributes else 1
             most = max(1, MOST_AT_ONCE // max(first, table.size // first))
             for some in np.split(asking, np.arange(most, len(asking), most)):
                 self._ask(sums, {at: overlaps[at] for at in attributes}, some, table, share.among(some))
@@ -121,13 +189,12 @@ class GridModel(RegionModel):
     ) -> Iterator[Summed]:
         """Sum out what queries do not restrict, attribute by attribute, for all of them that go the same way."""
         if not rest:
-            yield asking, kept, table.reshape(-1, self._table.shape[1])
+            yield asking, kept, table.reshape(-1, self.table.shape[1])
             return
         first, later = rest[0], rest[1:]
         restricting = overlaps[first].clause_of[asking] > 0 if first in overlaps else np.zeros(len(asking), np.bool_)
         if not restricting.all():
-            parts = self.grid.parts
-            summed = table.reshape(math.prod(parts[at] for at in kept), parts[first], -1).sum(axis=1)
+            summed = table.reshape(math.prod(self.axes[at] for at in kept), self.axes[first], -1).sum(axis=1)
             yield from self._summed(overlaps, asking[~restricting], kept, later, summed)
         if restricting.any():
             yield from self._summed(overlaps, asking[restricting], (*kept, first), later, table)
@@ -136,16 +203,18 @@ class GridModel(RegionModel):
         """Weigh the parts of restricted attributes by what queries cover of them."""
         found = [overlap.over(np.arange(len(overlap.shares)), asking) for overlap in overlaps.values()]
         weights, states = [shares for shares, _ in found], [state for _, state in found]
-        whole = [(state == WHOLE).astype(np.float64) for state in states]
-        sums.values[asking] = share.weights[:, None] * _contract(table[:, :-1], weights, len(asking))
-        resolved = _contract(table[:, :-1], whole, len(asking))
-        sums.resolved[asking] = (share.states == WHOLE)[:, None] * resolved
-        squares = [one**2 for one in weights]
-        sums.variances[asking, 0] = share.weights**2 * _contract(table[:, -1:], squares, len(asking))[:, 0]
+        once = share.weights[:, None] * _contract(table, weights, len(asking))
+        twice = share.weights[:, None] ** 2 * _contract(table[:, :2], [one**2 for one in weights], len(asking))
+        sums.values[asking], sums.variances[asking] = once[:, 2:], twice[:, 1:]
+        sums.uneven[asking] = once[:, 0] - twice[:, 0]
         partly, nobody = share.states == PARTLY, share.states >= UNTOUCHED
         for state in states:
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)
         sums.aligned[asking] = nobody | ~partly
+
+    def own_variances(self, weights: Floats) -> Floats:
+        """Add up squares: regions were measured apart."""
+        return np.asarray(weights**2 @ self.variances[:, None])
 
     def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
         """Draw parts of up to three attributes."""

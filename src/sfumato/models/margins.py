@@ -1,13 +1,7 @@
 """How people are spread over the leaves of an attribute: by a noisy margin, or evenly where there is none.
 
-A margin is all that was measured of one attribute alone: levels of the halving of its leaves. Its people are estimated
-going down the halvings: a part's people are divided between its halves, so the total stands and nobody is negative.
-What is known of a division is its least-squares estimate, given all levels, and the variance of that. What is supposed
-of it beforehand is one of four things: all people are in the left half, or in the right; they lie evenly; or anyhow.
-How often each is true is learnt, level by level, from the margin itself (empirical Bayes), so that long empty stretches
-stay empty, noise on even stretches is levelled, and spikes stay.
-
-Only proportions within a region's range are used, so margins agree with the regions by construction.
+A margin is all that was measured of one attribute alone: levels of the halving of its leaves. Its people are those of
+least squares over all levels, none of them negative.
 """
 
 from __future__ import annotations
@@ -15,23 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
 from sfumato.arrays import Floats, Integers
 from sfumato.geometry.grid import Grid
-from sfumato.geometry.halving import Level, borders, families, height, parts
+from sfumato.geometry.halving import borders, families, height, parts
 from sfumato.models.consistency import LeastSquares
 from sfumato.privacy.measurements import Measurement, Question, variance_of
 
 LEAST_VARIANCE = 1e-9
 """Noise of a rate so large that it is hardly ever anything but 0 still leaves its counts a finite say."""
-BEFOREHAND = 4.0
-"""A level begins with the frequencies that the level above ended with, as if seen in so many divisions."""
-ROUNDS = 10
-"""So often the frequencies of a level are found again from what they make of its divisions."""
-MOST_LOOKED_AT = 4096
-"""So many divisions of a level, evenly spread, are enough to find frequencies from."""
+MOST_COUNTED = 100_000
+"""Of an attribute that regions cut into more parts times leaves, its margin tells better what each has."""
+FEW = 1e-5
+"""This share of an attribute's leaves may be cut at 0 in the end."""
+CLOSE = 1e-6
+"""Fewer people than this below 0 are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,121 +108,119 @@ def margins_of(measurements: Iterable[Measurement]) -> dict[int, Margin]:
 
 
 @dataclass(frozen=True, eq=False)
-class Divisions:
-    """The parts of a level that are halved: the people to divide, and what the left half is estimated to have."""
+class Beside:
+    """What was counted of an attribute besides its margin: everyone, and parts of it by regions."""
 
-    people: Floats
-    even: Floats
-    """the left half's share of the leaves"""
-    left: Floats
-    """the least-squares estimate of the left half's people, given those of the part"""
-    variance: Floats
+    total: float
+    variance: float
+    """of the total"""
+    leaves: Floats
+    """parts x leaves: 1 for those that are counted"""
+    sums: Floats
+    variances: Floats
 
-    def thinned(self) -> Divisions:
-        """Keep as many as are needed to find frequencies from."""
-        some = slice(None, None, -(-len(self.people) // MOST_LOOKED_AT))
-        return Divisions(self.people[some], self.even[some], self.left[some], self.variance[some])
+    @classmethod
+    def everyone(cls, leaves: int, total: float = 0.0, variance: float = np.inf) -> Beside:
+        """A count of everyone, or nothing if its variance is infinite."""
+        return cls(total, variance, np.zeros((0, leaves)), np.zeros(0), np.zeros(0))
+
+    def with_parts(self, part_of: Integers, sums: Floats, variances: Floats) -> Beside:
+        """Counts of parts, too, by the part of each leaf; none where they are so many that the margin knows better."""
+        if len(sums) * len(part_of) > MOST_COUNTED:
+            return self
+        leaves = (np.arange(len(sums))[:, None] == part_of).astype(np.float64)
+        return Beside(self.total, self.variance, leaves, sums, variances)
 
 
-def people_of(margin: Margin) -> Floats:
-    """Estimate the people of each leaf: none is negative, and they sum to the estimated total (0 if that is negative).
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """Least squares over all levels of a margin, and over what was counted besides.
+
+    The levels nest, and everyone is the root above them, so passes over them give estimates x and cov(x, p) for sums
+    p = A x. Parts do not nest with levels; but they are few, so their counts s, of variances W, are brought in
+    afterwards, by the formula that is exact for uncorrelated measurements: x + cov(x, p) (var(p) + W)^-1 (s - p).
+
+    A sum is estimated from what was measured as c y, and y has variances D; so cov(x, p) is what the passes make of
+    D c, as if that had been measured.
+    """
+
+    measured: Floats
+    passes: LeastSquares
+    beside: Beside
+
+    @classmethod
+    def of(cls, margin: Margin, beside: Beside, held: Integers | None = None) -> Estimator:
+        """Weigh measurements by precision; some leaves may be held at 0."""
+        nodes = (1 << height(margin.leaves)) - 1 + margin.leaves
+        measured, precision = np.zeros(nodes), np.zeros(nodes)
+        for level in margin.levels:
+            place = slice((1 << level.depth) - 1, (1 << level.depth) - 1 + len(level.counts))
+            measured[place] = level.counts
+            precision[place] = 1 / max(variance_of(level.rate), LEAST_VARIANCE)
+        if held is not None:
+            leaves = held + nodes - margin.leaves
+            measured[leaves], precision[leaves] = 0.0, 1 / LEAST_VARIANCE
+        say = 1 / (1 + precision[0] * beside.variance) if precision[0] else 1.0
+        if np.isfinite(beside.variance):
+            measured[0] += say * (beside.total - measured[0])
+            precision[0] += 1 / beside.variance
+        return cls(measured, LeastSquares.of(families(margin.leaves), precision), beside)
+
+    @cached_property
+    def _covariances(self) -> tuple[Floats, Floats]:
+        """Give cov(x, p), leaves x parts, and the inverse of var(p) + W."""
+        parts, leaves = self.beside.leaves.shape
+        which = np.zeros((parts, len(self.measured)))
+        which[:, -leaves:] = self.beside.leaves
+        precision = self.passes.precision
+        spread = np.where(precision > 0, 1 / np.where(precision > 0, precision, 1.0), 0.0)
+        found = self.passes.values(spread[:, None] * self.passes.coefficients(which).T)[-leaves:]
+        together = self.beside.leaves @ found + np.diag(self.beside.variances)
+        return found, np.asarray(np.linalg.inv(together), np.float64)
+
+    @cached_property
+    def people(self) -> Floats:
+        """Estimate the people of each leaf."""
+        parts, leaves = self.beside.leaves.shape
+        alone = self.passes.values(self.measured[:, None])[-leaves:, 0]
+        if not parts:
+            return alone
+        found, inverse = self._covariances
+        return np.asarray(alone + found @ (inverse @ (self.beside.sums - self.beside.leaves @ alone)))
+
+    def variances(self, weights: Floats) -> Floats:
+        """Give the variances of weighted sums of leaves: queries x leaves."""
+        nodes = np.zeros((len(weights), len(self.measured)))
+        nodes[:, -weights.shape[1] :] = weights
+        alone = self.passes.variance(nodes)
+        if not len(self.beside.sums):
+            return alone
+        found, inverse = self._covariances
+        reached = weights @ found
+        return np.asarray(np.maximum(alone - ((reached @ inverse) * reached).sum(axis=1), 0.0))
+
+
+def people_of(margin: Margin, beside: Beside | None = None) -> Floats:
+    """Estimate the people of each leaf by least squares, none of them negative.
+
+    Leaves whose estimate is negative are held at 0 and the rest is estimated again, until none is: what stands at the
+    levels above is then shared among fewer leaves, so cutting at 0 invents nobody. Where nothing is negative it is the
+    least-squares solution.
 
     >>> from fractions import Fraction
-    >>> people_of(Margin.flat(np.array([400, -3, 2, 1]), Fraction(1, 2))).round().tolist()
-    [400.0, 0.0, 0.0, 0.0]
+    >>> margin = Margin.flat(np.array([400, -3, 2, 1]), Fraction(1, 2))
+    >>> people_of(margin).round().tolist()
+    [400.0, 0.0, 2.0, 1.0]
+    >>> people_of(margin, Beside.everyone(4, 400, 1e-6)).round().tolist()
+    [399.0, 0.0, 1.0, 0.0]
     """
-    levels = families(margin.leaves)
-    measured, precision = _measurements(margin)
-    passes = LeastSquares.of(levels, precision)
-    values = passes.values(measured[:, None])[:, 0]
-    widths = _widths(margin.leaves, levels)
-    people = np.maximum(values[:1], 0.0)
-    frequencies = np.full(4, 1 / 4)
-    for level in levels:
-        halved = level.sizes == 2
-        first = level.starts[halved]
-        left, head = level.nodes[first], level.heads[halved]
-        own = values[left] - passes.shares[left] * values[head]
-        divisions = Divisions(
-            people[halved],
-            widths[left] / widths[head],
-            own + passes.shares[left] * people[halved],
-            passes.upward[left] * (1 - passes.shares[left]),
-        )
-        frequencies = learnt(divisions.thinned(), frequencies)
-        below = people[level.family]
-        below[first] = expected_left(divisions, frequencies)
-        below[first + 1] -= below[first]
-        people = below
-    return people
-
-
-def _measurements(margin: Margin) -> tuple[Floats, Floats]:
-    """Give what was measured of each node, and its precision, 0 for nodes of levels that were not."""
-    nodes = (1 << height(margin.leaves)) - 1 + margin.leaves
-    measured, precision = np.zeros(nodes), np.zeros(nodes)
-    for level in margin.levels:
-        place = slice((1 << level.depth) - 1, (1 << level.depth) - 1 + len(level.counts))
-        measured[place] = level.counts
-        precision[place] = 1 / max(variance_of(level.rate), LEAST_VARIANCE)
-    return measured, precision
-
-
-def _widths(leaves: int, levels: tuple[Level, ...]) -> Integers:
-    """Count the leaves of each node."""
-    widths = np.ones((1 << height(leaves)) - 1 + leaves, np.int64)
-    for level in reversed(levels):
-        widths[level.heads] = np.add.reduceat(widths[level.nodes], level.starts)
-    return widths
-
-
-def learnt(divisions: Divisions, before: Floats) -> Floats:
-    """Find how often each of the four suppositions is true: expectation maximization, with what was thought before."""
-    likely = likelihoods(divisions)
-    frequencies = before
-    for _ in range(ROUNDS):
-        found = posterior(likely, frequencies).sum(axis=1) + BEFOREHAND * before
-        frequencies = found / found.sum()
-    return frequencies
-
-
-def likelihoods(divisions: Divisions) -> Floats:
-    """Give, up to a factor for each division, how likely its estimate is on each supposition: 4 x divisions.
-
-    With n people, an even share w and noise of variance v (taken for normal, which sums of noises nearly are), the
-    estimate has mean 0, n, n w or n w, and variance v; or v + w (1 - w) n^2 if people lie anyhow, which is the most
-    that a share of mean w can vary.
-    """
-    n, middle, noise = divisions.people, divisions.people * divisions.even, divisions.variance
-    means, variances = (0 * n, n, middle, middle), (noise, noise, noise, noise + _anyhow(divisions))
-    logs = np.stack(
-        [
-            -((divisions.left - mean) ** 2) / (2 * variance) - np.log(variance) / 2
-            for mean, variance in zip(means, variances, strict=True)
-        ]
-    )
-    return np.asarray(np.exp(logs - logs.max(axis=0)))
-
-
-def _anyhow(divisions: Divisions) -> Floats:
-    return divisions.even * (1 - divisions.even) * divisions.people**2
-
-
-def posterior(likely: Floats, frequencies: Floats) -> Floats:
-    """Give the probability of each supposition for each division: 4 x divisions."""
-    joint = likely * frequencies[:, None]
-    return np.asarray(joint / joint.sum(axis=0))
-
-
-def expected_left(divisions: Divisions, frequencies: Floats) -> Floats:
-    """Give the people expected in the left halves, between none and all.
-
-    If people lie anyhow, the mean between what is supposed and what is estimated, by inverse variance.
-    """
-    n, middle, anyhow = divisions.people, divisions.people * divisions.even, _anyhow(divisions)
-    free = middle + (divisions.left - middle) * anyhow / (anyhow + divisions.variance)
-    _, all_left, even, otherwise = posterior(likelihoods(divisions), frequencies)
-    return np.asarray(np.clip(all_left * n + even * middle + otherwise * np.clip(free, 0.0, n), 0.0, n))
+    known, held = beside or Beside.everyone(margin.leaves), np.zeros(margin.leaves, np.bool_)
+    while True:
+        people = Estimator.of(margin, known, np.flatnonzero(held)).people
+        negative = (people < -CLOSE) & ~held
+        if negative.sum() <= margin.leaves * FEW:
+            return np.maximum(people, 0.0)
+        held |= negative
 
 
 FINENESS = 2.0**40

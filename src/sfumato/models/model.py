@@ -7,23 +7,26 @@ not know what kind it is; there is one file for each kind.
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, SupportsIndex, get_args, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.arrays import Booleans, Codes, Floats, Integers
+from sfumato.arrays import Codes, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Regions, Sides
+from sfumato.models.intervals import Z95, half_widths
 from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
-Z95 = 1.959963984540054
+LEVEL = 0.95
 Cause = Literal["noise", "sampling"]
 Nonnegative = Literal["projection", "clamp"]
 """How negative counts become counts of people: by a projection that keeps the total, or clamped as in the papers."""
@@ -54,29 +57,46 @@ def refuse_unknown(how: str) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A count, its standard deviation from noise, and how much of it rests on spreading people inside regions."""
+    """A count and how far it may be from the truth: by noise, by sampling, and by what the model had to assume."""
 
     value: float
-    stddev: float
-    assumed: float
-    """The part of the value that comes from regions which the condition covers only partly."""
-    aligned: bool
-    """Whether the condition covers every region wholly or not at all, so that nothing is assumed."""
-    cause: Cause = "noise"
-    """What the deviation comes from."""
+    noise: float
+    """the standard deviation that comes from what was measured with noise"""
+    sampling: float = 0.0
+    """the one that comes from the luck of a draw, where records were sampled"""
+    untold: float = 0.0
+    """how far the model may be off, as the scale of Student's t with two degrees of freedom"""
+    most: float = math.inf
+    """more than this cannot be: one clause alone allows no more"""
+
+    @property
+    def stddev(self) -> float:
+        """The standard deviation of the whole error: that of a normal one with the same 95 % interval."""
+        return float(half_widths(LEVEL, np.array([self._measured]), np.array([self.untold]))[0] / Z95)
+
+    @property
+    def model(self) -> float:
+        """The part of it that is the model's: squares of noise, sampling and model add up to that of the whole."""
+        return math.sqrt(max(self.stddev**2 - self._measured**2, 0.0))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval for the noise or the sampling, in the normal approximation."""
-        return self.value - Z95 * self.stddev, self.value + Z95 * self.stddev
+        """The 95 % interval for the whole error."""
+        return self.between(LEVEL)
+
+    def between(self, level: float) -> tuple[float, float]:
+        """The interval that holds the truth with a probability; below 0 or above what is possible there is nobody."""
+        half = float(half_widths(level, np.array([self._measured]), np.array([self.untold]))[0])
+        return max(self.value - half, min(self.value, 0.0)), max(min(self.value + half, self.most), self.value)
+
+    @property
+    def _measured(self) -> float:
+        return math.hypot(self.noise, self.sampling)
 
     def __str__(self) -> str:
-        """Write value and half the 95 % interval, and what it leaves out."""
-        spread = "" if self.aligned else f"; {self.assumed:,.0f} rests on spreading inside groups"
-        if not self.stddev:
-            return f"{self.value:,.0f} (no noise{spread})"
-        named = " for sampling, no noise" if self.cause == "sampling" else " for noise" if spread else ""
-        return f"{self.value:,.0f} ± {Z95 * self.stddev:,.0f} (95 %{named}{spread})"
+        """Write value and half the 95 % interval."""
+        half = Z95 * self.stddev
+        return f"{self.value:,.0f} ± {half:,.0f} (95 %)" if half else f"{self.value:,.0f} (exact)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,19 +105,21 @@ class Answers:
 
     conditions: tuple[str, ...]
     values: Floats
-    stddevs: Floats
-    assumed: Floats
-    aligned: Booleans
+    noise: Floats
+    """standard deviations from noise or, where records were sampled, from that"""
+    untold: Floats
+    """how far the model may be off: scales of Student's t with two degrees of freedom"""
+    most: Floats
     cause: Cause = "noise"
 
     @classmethod
     def joined(cls, parts: Sequence[Answers]) -> Answers:
         """Put answers one after the other."""
-        arrays = ("values", "stddevs", "assumed", "aligned")
+        arrays = ("values", "noise", "untold", "most")
         joined = [np.concatenate([np.empty(0), *(getattr(part, name) for part in parts)]) for name in arrays]
         conditions = tuple(condition for part in parts for condition in part.conditions)
-        cause = parts[0].cause if parts else "noise"
-        return cls(conditions, joined[0], joined[1], joined[2], joined[3].astype(np.bool_), cause)
+        cause: Cause = parts[0].cause if parts else "noise"
+        return cls(conditions, joined[0], joined[1], joined[2], joined[3], cause)
 
     def __len__(self) -> int:
         """Count them."""
@@ -111,29 +133,47 @@ class Answers:
 
     def __getitem__(self, number: SupportsIndex | slice) -> Estimate | Answers:
         """Take one out, or those of a slice."""
+        arrays = (self.values, self.noise, self.untold, self.most)
         if isinstance(number, slice):
-            arrays = (self.values[number], self.stddevs[number], self.assumed[number], self.aligned[number])
-            return Answers(self.conditions[number], *arrays, self.cause)
-        number = operator.index(number)
-        value, stddev, assumed = (float(one[number]) for one in (self.values, self.stddevs, self.assumed))
-        return Estimate(value, stddev, assumed, bool(self.aligned[number]), self.cause)
+            values, noise, untold, most = (one[number] for one in arrays)
+            return Answers(self.conditions[number], values, noise, untold, most, self.cause)
+        value, error, scale, bound = (float(one[operator.index(number)]) for one in arrays)
+        sampled = self.cause == "sampling"
+        return Estimate(value, 0.0 if sampled else error, error if sampled else 0.0, scale, bound)
 
     def __iter__(self) -> Iterator[Estimate]:
         """Walk through them."""
         return (self[number] for number in range(len(self)))
 
+    @cached_property
+    def stddevs(self) -> Floats:
+        """The standard deviations of the whole errors."""
+        return half_widths(LEVEL, self.noise, self.untold) / Z95
+
+    @property
+    def model(self) -> Floats:
+        """The parts of them that are the model's."""
+        return np.asarray(np.sqrt(np.maximum(self.stddevs**2 - self.noise**2, 0.0)))
+
+    def between(self, level: float) -> tuple[Floats, Floats]:
+        """The ends of intervals that hold the truth with a probability."""
+        half = half_widths(level, self.noise, self.untold)
+        low = np.maximum(self.values - half, np.minimum(self.values, 0.0))
+        return low, np.maximum(np.minimum(self.values + half, self.most), self.values)
+
     @property
     def table(self) -> pa.Table:
-        """All of it as a table, with the 95 % interval for the noise."""
+        """All of it as a table, with the 95 % interval, and the parts of the error as standard deviations."""
+        low, high = self.between(LEVEL)
         return pa.table(
             {
                 "condition": pa.array(self.conditions, pa.string()),
                 "count": self.values,
+                "low": low,
+                "high": high,
                 "stddev": self.stddevs,
-                "low": self.values - Z95 * self.stddevs,
-                "high": self.values + Z95 * self.stddevs,
-                "assumed": self.assumed,
-                "aligned": self.aligned,
+                self.cause: self.noise,
+                "model": self.model,
             }
         )
 
@@ -282,10 +322,6 @@ class Model(ABC):
     @abstractmethod
     def classify(self, columns: Sequence[Codes]) -> Integers:
         """Predict the class of coded rows."""
-
-    def margin_variances(self, attribute: int, borders: Integers) -> Floats | None:  # noqa: ARG002
-        """Bound the variance that an attribute's own margin has in each part between borders; None without one."""
-        return None
 
     @abstractmethod
     def describe(self) -> Description:

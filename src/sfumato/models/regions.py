@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from sfumato.arrays import Booleans, Codes, Floats, Integers, row_keys
 from sfumato.errors import BLAME, ReleaseError
 from sfumato.geometry.regions import Regions, Sides
+from sfumato.models.fitting import Fitted, Margins, Parts, Size
+from sfumato.models.intervals import CLASS, Clause, Clauses
 from sfumato.models.margins import Margin, Spread, is_level, margins_of, people_of, sums_within
 from sfumato.models.model import Answers, Groups, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
@@ -32,6 +34,8 @@ WHOLE, PARTLY, UNTOUCHED = 0, 1, 2
 `UNTOUCHED` on nothing is."""
 BYTES = 16
 """What a leaf or a range takes for each clause, about: weights, shares and states."""
+MOST_AT_ONCE = 2**22
+"""So many numbers of queries and regions are held at a time."""
 MOST_HELD = 2**24
 """So many numbers on the way to cells are held at a time, or as many as there are cells."""
 DECIMALS = 3
@@ -117,18 +121,30 @@ class Sums:
 
     values: Floats
     """queries x classes: people in what they cover"""
-    resolved: Floats
-    """queries x classes: people in the regions that they cover wholly"""
     variances: Floats
     """queries x classes, or queries x 1 where classes err alike: the variance of the value of one class"""
     aligned: Booleans
     """queries: whether they cover every region wholly or not at all"""
+    uneven: Floats
+    """queries: the sum of w (1 - w) times the squared people of regions of which they cover the part w"""
 
     @classmethod
     def none(cls, queries: int, classes: int) -> Sums:
         """Begin with nobody."""
         shape = (queries, classes)
-        return cls(np.zeros(shape), np.zeros(shape), np.zeros((queries, 1)), np.ones(queries, np.bool_))
+        return cls(np.zeros(shape), np.zeros(shape), np.ones(queries, np.bool_), np.zeros(queries))
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """How far answers may err."""
+
+    noise: Floats
+    """as variances"""
+    model: Floats
+    """as scales"""
+    most: Floats
+    """more than this cannot be"""
 
 
 class RegionModel(Model):
@@ -193,12 +209,7 @@ class RegionModel(Model):
     @property
     @abstractmethod
     def values(self) -> Floats:
-        """The best estimates of the regions' counts: regions x classes. Classes err alike and apart."""
-
-    @property
-    @abstractmethod
-    def variances(self) -> Floats:
-        """The variance of each region's estimate of one class."""
+        """The best estimates of the regions' counts: regions x classes."""
 
     @property
     @abstractmethod
@@ -217,14 +228,45 @@ class RegionModel(Model):
     def majorities(self) -> Integers:
         """Find each region's most frequent class."""
 
-    @abstractmethod
     def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
-        """Sum over the regions; the share is what queries have of attributes that are not split."""
+        """Weigh every region by the product of what is covered of its ranges; the share is what queries have of
+        attributes that are not split.
+        """
+        sums = Sums.none(len(share.weights), self.values.shape[1])
+        for asking in self.blocks(len(share.weights)):
+            weights, states = self._covered(overlaps, asking, share.among(asking))
+            sums.values[asking] = weights @ self.values
+            sums.aligned[asking] = ~(states == PARTLY).any(axis=1)
+            sums.variances[asking] = self.own_variances(weights)
+            sums.uneven[asking] = np.maximum(weights * (1 - weights), 0.0) @ self.values.sum(axis=1) ** 2
+        return sums
+
+    def blocks(self, queries: int) -> list[Integers]:
+        """Divide queries into blocks, each of which fits in memory together with all regions."""
+        most = max(1, MOST_AT_ONCE // max(self.structure.regions, 1))
+        return np.split(np.arange(queries), np.arange(most, queries, most))
+
+    def _covered(self, overlaps: Mapping[int, Overlap], asking: Integers, share: Share) -> tuple[Floats, States]:
+        """Find what queries cover of each region, and how: queries x regions."""
+        shape = (len(asking), self.structure.regions)
+        weights, states = np.empty(shape), np.empty(shape, np.uint8)
+        weights[:], states[:] = share.weights[:, None], share.states[:, None]
+        for at, overlap in overlaps.items():
+            some = np.flatnonzero(overlap.clause_of[asking])
+            if len(some) and len(overlap.shares) > 1:
+                clauses = overlap.clause_of[asking[some]]
+                weights[some] *= overlap.shares.T[clauses].take(self.numbers[at], axis=1)
+                states[some] |= overlap.states.T[clauses].take(self.numbers[at], axis=1)
+        return weights, states
+
+    @abstractmethod
+    def own_variances(self, weights: Floats) -> Floats:
+        """Give the variances of weighted sums of the regions' own counts: queries x 1, or x classes."""
 
     @cached_property
-    @abstractmethod
     def ranges(self) -> Mapping[int, Integers]:
-        """The ranges of each attribute that must be covered to sum over the regions."""
+        """The ranges that regions have of each attribute."""
+        return {attribute: side.ranges for attribute, side in enumerate(self.sides)}
 
     @property
     def groups(self) -> int:
@@ -237,32 +279,96 @@ class RegionModel(Model):
         return [self.structure.sides(attribute) for attribute in range(len(self.schema.shape))]
 
     @cached_property
-    def leaf_spreads(self) -> list[Spread]:
-        """How people are spread over the leaves of each attribute, in the order of codes."""
+    def spreads(self) -> list[Spread]:
+        """How people are spread over the leaves of each attribute, in the order of which regions have ranges."""
+        people = [people_of(self.margins[at]) if at in self.margins else None for at in range(len(self.schema.shape))]
         return [
-            Spread.of(leaves, people_of(self.margins[attribute]) if attribute in self.margins else None)
-            for attribute, leaves in enumerate(self.schema.shape)
+            Spread.of(leaves, None if one is None else one[side.order])
+            for leaves, one, side in zip(self.schema.shape, people, self.sides, strict=True)
         ]
 
     @cached_property
-    def spreads(self) -> list[Spread]:
-        """The same in the order of which regions have ranges."""
-        return [spread.reordered(side.order) for spread, side in zip(self.leaf_spreads, self.sides, strict=True)]
+    def leaf_spreads(self) -> list[Spread]:
+        """The same in the order of codes."""
+        return [spread.reordered(np.argsort(side.order)) for spread, side in zip(self.spreads, self.sides, strict=True)]
 
     def bytes_for(self, query: Query) -> int:
         """Count the leaves and ranges of what the query restricts."""
         return sum(BYTES * (self.schema.shape[at] + len(self.ranges[at])) for at in query.weights)
 
     def answer(self, queries: Sequence[Query]) -> Answers:
-        """Cover ranges, sum over regions, weigh classes."""
-        overlaps = overlaps_of(self.ranges, self.spreads, [self._ordered(query) for query in queries])
+        """Cover ranges, sum over regions, weigh classes; then see how far all of it may err."""
+        scales, ordered, classes = self._scaled(queries)
+        overlaps = overlaps_of(self.ranges, self.spreads, ordered)
         sums = self.sums(overlaps, _settled(overlaps, len(queries)))
-        classes = np.stack([query.classes for query in queries])
-        values, resolved = ((one * classes).sum(axis=1) for one in (sums.values, sums.resolved))
-        variances = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
-        assumed = np.where(sums.aligned, 0.0, values - resolved)
+        values = (sums.values * classes).sum(axis=1)
+        errors = self.errors(values, sums, self._clauses(ordered, classes), classes)
+        plain, asked = np.array([_is_plain(query) for query in queries]), scales * [_asks(query) for query in queries]
+        most = np.where(plain, errors.most, np.inf)
+        untold = np.where(sums.aligned, 0.0, errors.model)
         texts = tuple(query.text for query in queries)
-        return Answers(texts, values, np.sqrt(variances), assumed, sums.aligned, self.cause)
+        return Answers(texts, values * scales, np.sqrt(errors.noise) * asked, untold * asked, most, self.cause)
+
+    def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:  # noqa: ARG002
+        """Add up the noise of the regions' own counts, and what spreading evenly inside regions had to assume.
+
+        The share of a region's people that lies in a part w of it is taken to vary by w (1 - w) / 4, region by region.
+        """
+        noise = (np.maximum(sums.variances, 0) * classes**2).sum(axis=1)
+        model = np.hypot(np.sqrt(np.maximum(sums.uneven, 0.0)) / 2, clauses.model_error())
+        return Errors(noise, model, np.full(len(noise), np.inf))
+
+    def clause_errors(self, attribute: int, weights: Floats) -> Floats:  # noqa: ARG002
+        """Tell the error of one-way answers that rest on a margin, as variances: weights of leaves, queries x leaves,
+        or of classes.
+        """
+        return np.zeros(len(weights))
+
+    def _scaled(self, queries: Sequence[Query]) -> tuple[Floats, list[dict[int, Floats]], Floats]:
+        """Bring weights to at most 1, in the order of which regions have ranges; and give what was divided by."""
+        scales, ordered = np.ones(len(queries)), []
+        classes = np.stack([query.classes for query in queries])
+        most = np.abs(classes).max(axis=1)
+        most[most == 0] = 1.0
+        for number, query in enumerate(queries):
+            each = {at: max(float(np.abs(weights).max()), 0.0) or 1.0 for at, weights in query.weights.items()}
+            ordered.append({at: weights[self.sides[at].order] / each[at] for at, weights in query.weights.items()})
+            scales[number] = math.prod(each.values()) * most[number]
+        return scales, ordered, classes / most[:, None]
+
+    def _clauses(self, queries: Sequence[Mapping[int, Floats]], classes: Floats) -> Clauses:
+        """See what queries restrict each attribute and the class to."""
+        found: dict[int, Clause] = {}
+        by_region = np.maximum(self.values, 0.0)
+        masses, total = by_region.sum(axis=1), max(float(by_region.sum()), 1e-9)
+        sides = {at: side.ranges for at, side in enumerate(self.sides)}
+        squares = [{at: weights**2 for at, weights in query.items()} for query in queries]
+        second = overlaps_of(sides, self.spreads, squares)
+        for at, overlap in overlaps_of(sides, self.spreads, queries).items():
+            shares, restricting = overlap.shares[:, overlap.clause_of], overlap.clause_of > 0
+            by_range = np.bincount(self.numbers[at], masses, len(shares)) / total
+            share, square = by_range @ shares, second[at].shares[:, overlap.clause_of]
+            variance = by_range @ square - share**2
+            inside = np.clip(by_range @ (square - shares**2) / np.maximum(variance, 1e-12), 0.0, 1.0)
+            error = np.zeros(len(queries))
+            weights = np.stack([queries[number][at] for number in np.flatnonzero(restricting).tolist()])
+            back = weights[:, np.argsort(self.sides[at].order)]
+            error[restricting] = self.clause_errors(at, back)
+            found[at] = Clause(shares, restricting, share, np.maximum(variance, 0.0), inside, error)
+        restricting = (classes != 1).any(axis=1)
+        if restricting.any():
+            by_class = by_region.sum(axis=0) / total
+            share = np.where(restricting, classes @ by_class, 1.0)
+            error = self.clause_errors(CLASS, classes)
+            variance = np.where(restricting, np.maximum(classes**2 @ by_class - share**2, 0.0), 0.0)
+            found[CLASS] = Clause(classes.T, restricting, share, variance, 0 * share, error * restricting)
+        return Clauses(found, len(queries), max(total, 1.0))
+
+    @cached_property
+    def numbers(self) -> list[Integers]:
+        """The range that each region has of each attribute."""
+        regions = np.arange(self.structure.regions)
+        return [side.number(regions) for side in self.sides]
 
     def _ordered(self, query: Query) -> dict[int, Floats]:
         return {at: weights[self.sides[at].order] for at, weights in query.weights.items()}
@@ -311,14 +417,100 @@ class RegionModel(Model):
         ]
         return leaves, classes
 
-    def margin_variances(self, attribute: int, borders: Integers) -> Floats | None:
-        """Ask the attribute's margin, if one was bought."""
-        margin = self.margins.get(attribute)
-        return None if margin is None else margin.variances_between(borders)
-
     def classify(self, columns: Sequence[Codes]) -> Integers:
         """Take the most frequent class of each row's region."""
         return self.majorities()[self.structure.regions_of(columns)]
+
+
+class FittedModel(RegionModel):
+    """Regions whose counts are fitted together with margins, where these were bought; else they stand alone."""
+
+    heavier: ClassVar[float]
+    """departures have heavier tails than the normal distribution that shrinking takes them for: what is left of their
+    variance is more by this factor, chosen on Adult and the table made up"""
+
+    @cached_property
+    def fitted(self) -> Fitted | None:
+        """The distribution that agrees with all that was measured; None where margins were not bought."""
+        margins = self.all_margins
+        if margins is None:
+            return None
+        return Fitted(margins, self.sides, self.numbers, self.interacting(margins))
+
+    @cached_property
+    def all_margins(self) -> Margins | None:
+        """The margins of all attributes and the class, and what regions say of them; None if they were not bought."""
+        needed = {at for at, leaves in enumerate(self.schema.shape) if leaves > 1}
+        if self.draft.is_exact or not needed <= self.margins.keys():
+            return None
+        everyone = [one for one in self.draft.measurements if one.question.is_marginal() and not self.is_own(one)]
+        classes = [(one.counts[0], float(one.noisy.variances[0])) for one in everyone if not one.question.attributes]
+        if len(self.schema.classes) > 1 and not any(len(counts) > 1 for counts, _ in classes):
+            return None
+        own = self.class_counts
+        totals = [(float(one.counts.sum()), float(one.noisy.variances.sum()) * one.counts.shape[1]) for one in everyone]
+        size = Size.of([*totals, (float(own[0].sum()), own[1] * len(own[0]))])
+        classes = [(counts, variance) for counts, variance in (*classes, own) if len(counts) == len(own[0])]
+        return Margins.of(self.schema.shape, self.margins, self.part_sums(), classes, size)
+
+    @property
+    @abstractmethod
+    def class_counts(self) -> tuple[Floats, float]:
+        """What the regions' own counts say of each class, and the variance of that."""
+
+    @abstractmethod
+    def part_sums(self) -> Mapping[int, Parts]:
+        """What the regions' own counts say of parts of attributes."""
+
+    @abstractmethod
+    def interacting(self, margins: Margins) -> Floats:
+        """Put what the regions' counts say of attributes together on top of margins: masses of regions x classes."""
+
+    @property
+    @abstractmethod
+    def measured(self) -> Floats:
+        """The estimates of the regions' counts from their own measurements alone: regions x classes."""
+
+    @cached_property
+    def values(self) -> Floats:
+        """The best estimates of the regions' counts: regions x classes."""
+        return self.measured if self.fitted is None else self.fitted.masses
+
+    @cached_property
+    def spreads(self) -> list[Spread]:
+        """The fitted weights of the leaves."""
+        if self.fitted is None:
+            return super().spreads
+        return [Spread.of(len(weights), weights) for weights in self.fitted.weights]
+
+    def clause_errors(self, attribute: int, weights: Floats) -> Floats:
+        """Ask the margins."""
+        if self.fitted is None:
+            return super().clause_errors(attribute, weights)
+        margins = self.fitted.margins
+        return margins.class_errors(weights) if attribute == CLASS else margins.errors(attribute, weights)
+
+    def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:
+        """Add up the noise of margins, of what regions add to them, and what is assumed inside regions."""
+        if self.fitted is None:
+            return super().errors(values, sums, clauses, classes)
+        noise = clauses.margin_noise(values, self.fitted.margins.size.variance)
+        noise = noise + np.where(clauses.several, self.heavier * self.region_noise(clauses, sums), 0.0)
+        return Errors(noise, clauses.model_error(), clauses.most())
+
+    @abstractmethod
+    def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:
+        """Bound what is left of the noise of the regions' counts in fitted answers, as variances."""
+
+
+def _is_plain(query: Query) -> bool:
+    """Tell whether a query asks for people, and not for a weighted sum."""
+    return all(((one == 0) | (one == 1)).all() for one in (*query.weights.values(), query.classes))
+
+
+def _asks(query: Query) -> bool:
+    """Tell whether a query asks for anyone: of a contradiction it is certain that there is nobody."""
+    return all(one.any() for one in (*query.weights.values(), query.classes))
 
 
 def _settled(overlaps: Mapping[int, Overlap], queries: int) -> Share:

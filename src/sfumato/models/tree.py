@@ -1,15 +1,13 @@
 """Regions that are the ends of a tree, whose counts on the way inform them.
 
 Counts bought for nodes bring what they know to the ends, by least squares or with the paper's weights; then the ends'
-errors hang together, and only here is it known how. A query goes down the tree only where it divides people: where it
-covers all regions below a node alike, the node's own count says all. Going up again, each subtree hands its parent what
-the parent's count has to know of it. Trees are walked tile by tile: small trees whose ends are regions or the tops of
-further tiles, large enough that each step does some work, small enough to stay near the processor.
+errors hang together, and the passes of `consistency` know how. Where margins were bought, people are divided from the
+root down: by margins, corrected by counts as far as these say more than noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,23 +17,20 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import NONE, Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
-from sfumato.geometry.halving import Level, levels_of
-from sfumato.geometry.regions import Sides
+from sfumato.geometry.halving import levels_of
 from sfumato.geometry.tree import ROOT, Tree
-from sfumato.models.consistency import Consistent, LeastSquares, project
+from sfumato.models.consistency import Consistent, project
+from sfumato.models.fitting import LEAST_SHARE, Margins, Parts, shrunk
+from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
-from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, WHOLE, Overlap, RegionModel, Share, States, Sums
+from sfumato.models.regions import DECIMALS, FittedModel, Sums
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
 
-NEAR = 2**17
-"""So many weights of ends stay near the processor."""
-MOST_HELD = 2**22
-"""So many are held at most."""
-SMALLEST_TILE = 32
-"""Below so many ends a step does too little work."""
 SHALLOW = 4
 """Half of the nodes that are asked for by themselves have so many cuts at most on the way."""
+MOST_COUNTED = 200
+"""Of an attribute that regions cut into more parts, its margin tells better what each has."""
 MOST_LEVELS = 7
 THINNEST = 1 / 150
 """Nodes that are narrower than this part of the picture are not drawn, nor is what lies below them."""
@@ -44,8 +39,10 @@ OUTLINED_LEVELS = 5
 INDENT = "\u2003"
 
 
-class TreeModel(RegionModel):
+class TreeModel(FittedModel):
     """Ends of a tree whose nodes were made to agree by least squares."""
+
+    heavier: ClassVar[float] = 2.5
 
     def __init__(self, schema: Schema, draft: Draft) -> None:
         """Refuse a tree of which an end was not measured."""
@@ -57,7 +54,6 @@ class TreeModel(RegionModel):
         if not np.isin(tree.ends, np.concatenate(measured)).all():
             raise ReleaseError(*UNMEASURED)
         self.tree = tree
-        self._tiles: dict[int, Tile | None] = {}
 
     @staticmethod
     def reads(question: Question) -> bool:
@@ -92,9 +88,91 @@ class TreeModel(RegionModel):
         return mean, precision
 
     @cached_property
-    def values(self) -> Floats:
+    def measured(self) -> Floats:
         """The ends' part of the consistent counts."""
         return np.asarray(self.nodes.values[self.tree.ends])
+
+    @cached_property
+    def _divided(self) -> Divided:
+        margins = self.all_margins
+        assert margins is not None
+        return divided(self.tree, self.nodes, margins)
+
+    def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002
+        """Divide people from the root down, by margins as far as the counts do not say otherwise."""
+        return np.asarray(self._divided.people[self.tree.ends, None] * self._divided.classes[self.tree.ends])
+
+    @cached_property
+    def estimated(self) -> Consistent:
+        """All nodes with their best estimates, which are the sums of their ends'."""
+        if self.fitted is None:
+            return self.nodes
+        values = np.zeros_like(self.nodes.values)
+        values[self.tree.ends] = self.fitted.masses
+        for level in reversed(self.nodes.passes.levels):
+            values[level.heads] = level.sums(values[level.nodes])
+        return replace(self.nodes, values=values)
+
+    @property
+    def class_counts(self) -> tuple[Floats, float]:
+        """Take the root's."""
+        return self.nodes.values[ROOT], float(self.nodes.passes.upward[ROOT])
+
+    def part_sums(self) -> Mapping[int, Parts]:
+        """Count parts of an attribute between borders that all regions respect."""
+        found = {}
+        people, classes = self.measured.sum(axis=1), self.measured.shape[1]
+        for at in self.tree.split_attributes:
+            ends = self.tree.boxes[self.tree.ends, at].astype(np.int64)
+            part_of = _respected(ends, self.tree.shape[at])
+            parts = int(part_of[-1]) + 1
+            if 1 < parts <= MOST_COUNTED:
+                numbers, nodes = part_of[ends[:, 0]], np.zeros((parts, len(self.tree)))
+                nodes[numbers, self.tree.ends] = 1.0
+                sums = np.bincount(numbers, people, parts).astype(np.float64)
+                found[at] = (part_of, sums, classes * self.nodes.passes.variance(nodes))
+        return found
+
+    def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:  # noqa: ARG002
+        """Add up what is left of the noise of every division, of people and of classes.
+
+        A node's departure from its share of its parent moves an answer by how much more of the node the query covers
+        than of the parent; one of its classes' shares by how much of it is covered. What margins settle does not
+        count: with c what is covered of a region by each clause, and p of everyone, the product of all c is moved by
+        what it has beyond the product of all p and the sum of (c - p) times the other p.
+        """
+        noise = np.empty(clauses.queries)
+        for asking in self.blocks(clauses.queries):
+            noise[asking] = self._noise_of(clauses, asking)
+        return noise
+
+    def _noise_of(self, clauses: Clauses, asking: Integers) -> Floats:
+        shares = {at: one.share[asking] for at, one in clauses.by_attribute.items() if at != CLASS}
+        everyone = np.prod([np.ones(len(asking)), *shares.values()], axis=0)[:, None]
+        covered, settled = np.ones((len(asking), self.tree.regions)), np.zeros((len(asking), self.tree.regions))
+        for at, share in shares.items():
+            one = clauses.by_attribute[at]
+            some = np.flatnonzero(one.restricting[asking])
+            own = one.shares[:, asking[some]].T.take(self.numbers[at], axis=1)
+            covered[some] *= own
+            settled[some] += (own - share[some, None]) * (everyone[some] / np.maximum(share[some, None], 1e-9))
+        beyond = self._by_node(covered - everyone - settled)
+        noise = self._divided.people_errors[1:] @ (beyond[1:] - beyond[self.tree.parents[1:]]) ** 2
+        if CLASS not in clauses.by_attribute:
+            return np.asarray(noise)
+        classes = clauses.by_attribute[CLASS]
+        by_class, root = classes.shares[:, asking], self.estimated.values[ROOT] / max(self._people[ROOT], 1e-9)
+        reached = (self._by_node(covered - everyone) * self._people[:, None]) ** 2
+        moved = (self._divided.class_errors.T @ reached) * (by_class - root @ by_class) ** 2
+        return np.asarray(noise * classes.share[asking] ** 2 + moved.sum(axis=0))
+
+    def _by_node(self, ends: Floats) -> Floats:
+        """Average numbers of the ends (queries x ends) over the people of all nodes: nodes x queries."""
+        nodes = np.zeros((len(self.tree), len(ends)))
+        nodes[self.tree.ends] = (ends * self._people[self.tree.ends]).T
+        for level in reversed(self.nodes.passes.levels):
+            nodes[level.heads] = level.sums(nodes[level.nodes])
+        return np.asarray(nodes / np.maximum(self._people, 1e-9)[:, None])
 
     @cached_property
     def variances(self) -> Floats:
@@ -104,7 +182,7 @@ class TreeModel(RegionModel):
     @property
     def total(self) -> int:
         """The root's people."""
-        return round(float(self.nodes.values[ROOT].sum()))
+        return round(float(self.estimated.values[ROOT].sum()))
 
     @property
     def shown(self) -> NDArray[Any]:
@@ -116,40 +194,24 @@ class TreeModel(RegionModel):
         refuse_unknown(how)
         if how == "clamp":
             return np.asarray(np.maximum(np.rint(self.values), 0), np.int64)
-        return np.asarray(project(self.tree.parents, self.nodes.values, self.nodes.passes.shares)[self.tree.ends])
+        return np.asarray(project(self.tree.parents, self.estimated.values, self.nodes.passes.shares)[self.tree.ends])
 
     def covering(self, regions: Booleans) -> tuple[Integers, Floats]:
         """Take the fewest nodes: consistent counts of nodes are the sums of their ends'."""
         nodes = fewest_nodes(self.tree, regions)
-        return self.tree.boxes_of(nodes).astype(np.int64), self.nodes.values[nodes]
+        return self.tree.boxes_of(nodes).astype(np.int64), self.estimated.values[nodes]
 
     def majorities(self) -> Integers:
         """Find the class of the largest share, where an end's counts differ from its parent's beyond the noise."""
         return np.asarray(np.argmax(class_shares(self.nodes, self.tree.parents)[self.tree.ends], axis=1))
 
-    @cached_property
-    def _node_sides(self) -> Mapping[int, Sides]:
-        """All nodes seen from each attribute, those above the regions, too."""
-        return {at: Sides.of_boxes(self.tree.boxes[:, at], leaves) for at, leaves in enumerate(self.tree.shape)}
-
-    @cached_property
-    def ranges(self) -> Mapping[int, Integers]:
-        """The ranges that nodes have of each attribute."""
-        return {attribute: sides.ranges for attribute, sides in self._node_sides.items()}
-
-    def sums(self, overlaps: Mapping[int, Overlap], share: Share) -> Sums:
-        """Walk down and up the tree."""
-        queries = len(share.weights)
-        walk = _Walk(self.nodes, overlaps, Sums.none(queries, self.values.shape[1]))
-        walk.begin(self._cut_for(queries), share)
-        return walk.sums
-
-    def _cut_for(self, queries: int) -> Tile | None:
-        """Cut the tree into tiles that so many queries fill: few for a single query."""
-        size = max(SMALLEST_TILE, 2 ** int(np.log2(NEAR / queries)))
-        if size not in self._tiles:
-            self._tiles[size] = tiles_of(self.tree, self._node_sides, size)
-        return self._tiles[size]
+    def own_variances(self, weights: Floats) -> Floats:
+        """Let what was measured of nodes on the way bear on the ends; what is left of it in a fit is `region_noise`."""
+        if self.fitted is not None:
+            return np.zeros((len(weights), 1))
+        nodes = np.zeros((len(weights), len(self.tree)))
+        nodes[:, self.tree.ends] = weights
+        return self.nodes.passes.variance(nodes)[:, None]
 
     def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
         """Draw a node, half of the times one near the root."""
@@ -182,7 +244,7 @@ class TreeModel(RegionModel):
 
     @cached_property
     def _people(self) -> Floats:
-        return np.asarray(self.nodes.values.sum(axis=1))
+        return np.asarray(self.estimated.values.sum(axis=1))
 
     def _branch(self, node: int, level: int, begin: float, end: float) -> Branch:
         names, along = list(self.schema.predictors), int(self.tree.split_by[node])
@@ -293,12 +355,80 @@ class ExactTreeModel(TreeModel):
         return np.asarray(majorities[self.tree.ends])
 
 
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """People of every node divided among its children, and their shares of classes; and how far both may err."""
+
+    people: Floats
+    classes: Floats
+    """nodes x classes: shares"""
+    people_errors: Floats
+    """nodes: the variance that is left of a node's departure from its share of its parent, in people"""
+    class_errors: Floats
+    """nodes x classes: that of its classes' departures from its parent's, in shares"""
+
+
+def divided(tree: Tree, nodes: Consistent, margins: Margins) -> Divided:
+    """Divide people from the root down: a child gets its share of the parent by the margin of the attribute along which
+    it was cut out, corrected by what its own count departs from that, as far as that is more than noise.
+
+    Departures of all nodes of a level are shrunk together, of people and of classes apart.
+    """
+    classes, variances, totals = nodes.values.shape[1], nodes.variances(), nodes.values.sum(axis=1)
+    people, shares = np.zeros(len(tree)), np.zeros(nodes.values.shape)
+    people_errors, class_errors = np.zeros(len(tree)), np.zeros(nodes.values.shape)
+    people[ROOT], shares[ROOT] = margins.size.value, margins.classes / margins.classes.sum()
+    expected = _expected_shares(tree, margins)
+    for level in nodes.passes.levels:
+        own, family = level.nodes, level.family
+        parents, share = tree.parents[own], expected[own]
+        above, noise = people[parents], classes * variances[own]
+        size = np.maximum(above, np.sqrt(noise))
+        many = level.sizes[family]
+        missing = (people[level.heads] - level.sums(totals[own]))[family] / many
+        departures = (totals[own] + missing - share * above) / size
+        moved, left = shrunk(departures, noise * (1 - 1 / many) / size**2 + 1e-12, share * (1 - share) + 1e-6)
+        wanted = np.maximum(share + moved, LEAST_SHARE * share) * above
+        people[own] = wanted * above / np.maximum(level.sums(wanted)[family], 1e-12)
+        people_errors[own] = left * above**2
+        usual = shares[parents]
+        held = np.maximum(totals[own], np.sqrt(noise))[:, None]
+        more = (nodes.values[own] - usual * totals[own, None]) / held
+        unsure = variances[own, None] * ((1 - usual) ** 2 + (classes - 1) * usual**2) / held**2 + 1e-12
+        moved, left = shrunk(more, unsure, usual * (1 - usual) + 1e-6)
+        shares[own] = _normal(usual + moved)
+        class_errors[own] = left
+    return Divided(people, shares, people_errors, class_errors)
+
+
+def _respected(ranges: Integers, leaves: int) -> Integers:
+    """Number the parts between borders that no range crosses, and give the part of each leaf.
+
+    >>> _respected(np.array([[0, 2], [2, 6], [2, 4], [4, 6]]), 6).tolist()
+    [0, 0, 1, 1, 1, 1]
+    """
+    steps = np.zeros(leaves + 1, np.int64)
+    np.add.at(steps, ranges[:, 0] + 1, 1)
+    np.add.at(steps, ranges[:, 1], -1)
+    crossed = np.cumsum(steps)[1:leaves] > 0
+    return np.concatenate(([0], np.cumsum(~crossed)))
+
+
+def _expected_shares(tree: Tree, margins: Margins) -> Floats:
+    """Work out the share of its parent that each node has by the margin of the attribute along which it was cut out."""
+    running = [np.concatenate(([0.0], np.cumsum(people))) for people in margins.people]
+    shares = np.ones(len(tree))
+    for at, sums in enumerate(running):
+        cut = np.flatnonzero(tree.attributes == at)
+        parents = tree.boxes[tree.parents[cut], at]
+        shares[cut] = (sums[tree.highs[cut]] - sums[tree.lows[cut]]) / (sums[parents[:, 1]] - sums[parents[:, 0]])
+    return shares
+
+
 ROUNDS = 20
 """So many rounds settle how much the shares of a level vary; it needs few."""
 FIRST = 0.05
 """The guess to begin with."""
-LEAST_SHARE = 1e-9
-"""No class is ruled out by noise."""
 
 
 def class_shares(tree: Consistent, parents: NDArray[np.integer]) -> Floats:
@@ -341,7 +471,7 @@ def _variance(differences: Floats, noise: Floats) -> float:
 
 def _normal(shares: Floats) -> Floats:
     """Make shares of what may be negative."""
-    positive = np.maximum(shares, LEAST_SHARE)
+    positive = np.maximum(shares, 1e-9)
     return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
 
 
@@ -364,200 +494,3 @@ def fewest_nodes(tree: Tree, regions: Booleans) -> Integers:
         missing[level.heads] = np.add.reduceat(missing[level.nodes], level.starts)
     whole = missing == 0
     return np.flatnonzero(whole & ~np.where(np.arange(len(tree)) == ROOT, False, whole[tree.parents]))
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """The ranges of one attribute that the ends of a tile have, and which of them each has."""
-
-    ranges: Integers
-    """their numbers among those of all nodes"""
-    number: Integers
-
-
-@dataclass(frozen=True, eq=False)
-class Tile:
-    """A top and what is below it down to the ends, numbered level by level from 0."""
-
-    nodes: Integers
-    """their numbers in the tree"""
-    levels: tuple[Level, ...]
-    ends: Integers
-    """places among the nodes"""
-    sides: Mapping[int, Side]
-    """what the ends have of each attribute along which something is split here or further down"""
-    further: Mapping[int, Tile]
-    """the tiles that begin at some of the ends"""
-
-
-def tiles_of(tree: Tree, sides: Mapping[int, Sides], size: int) -> Tile | None:
-    """Cut a tree where subtrees come to have at most 1, s, s^2, ... leaves, s being the size; give the tile at the top.
-
-    Tiles are made from the bottom up, so that those further down are there when one needs them. A tree without a split
-    has none.
-    """
-    levels = levels_of(tree.parents.astype(np.int64))
-    tops = _tops(tree, levels, size)
-    places, made = np.zeros(len(tree), np.int64), dict[int, Tile]()
-    homes = tops[tree.parents[1:]]
-    order = 1 + np.lexsort((tree.parents[1:], tree.depths[1:], -homes))
-    groups = np.split(order, np.flatnonzero(np.diff(homes[order - 1])) + 1) if len(order) else []
-    for members in groups:
-        places[members] = np.arange(1, len(members) + 1)
-    for members in groups:
-        parents = tree.parents[members]
-        top = int(tops[parents[0]])
-        made[top] = _tile(tree, sides, top, members, np.where(parents == top, 0, places[parents]), made)
-    return made.get(ROOT)
-
-
-def _tops(tree: Tree, levels: tuple[Level, ...], size: int) -> Integers:
-    """Give the top of the tile in which each node is split: the last on its path with fewer powers than its parent."""
-    below = (tree.split_by == NONE).astype(np.float64)
-    for level in reversed(levels):
-        below[level.heads] = level.sums(below[level.nodes])
-    powers = np.ceil(np.round(np.log(below) / np.log(size), 9))
-    tops = np.arange(len(tree))
-    for level in levels:
-        parents = tree.parents[level.nodes]
-        within = powers[level.nodes] == powers[parents]
-        tops[level.nodes[within]] = tops[parents[within]]
-    return tops
-
-
-def _tile(
-    tree: Tree, sides: Mapping[int, Sides], top: int, members: Integers, parents: Integers, made: Mapping[int, Tile]
-) -> Tile:
-    """Put a tile together; parents are places within it."""
-    nodes, above = np.append(top, members), np.append(-1, parents)
-    depths = tree.depths[members]
-    steps = np.searchsorted(depths, np.arange(depths[0] + 1, depths[-1] + 1))
-    levels = tuple(Level.of(places, above) for places in np.split(np.arange(1, len(nodes)), steps))
-    inner = np.zeros(len(nodes), np.bool_)
-    inner[parents] = True
-    ends = np.flatnonzero(~inner)
-    further = {end: made[node] for end, node in enumerate(nodes[ends].tolist()) if node in made}
-    attributes = {*tree.attributes[members].tolist(), *(at for tile in further.values() for at in tile.sides)}
-    held = {at: np.unique(sides[at].number(nodes[ends]), return_inverse=True) for at in sorted(attributes)}
-    return Tile(nodes, levels, ends, {at: Side(*one) for at, one in held.items()}, further)
-
-
-@dataclass(frozen=True, eq=False)
-class _Walk:
-    """A way down and up the tree.
-
-    A query's sum over the regions below a node is a x + D: the node's final x times the weight a that gathers at
-    it, and a sum D of what was measured below. With the words of `Passes`, children have x_c = u_c + s_c (x - U), so
-    a = m, the sum of s_c a_c, and D is the sum of (a_c - m) u_c + D_c. Subtrees of siblings share no noise, so with
-    v = var(u) and b = cov(D, u), the variance of D is the sum of (a_c - m)^2 v_c + 2 (a_c - m) b_c + var(D_c); and
-    since u holds U l times, b = l times the sum of (a_c - m) v_c + b_c. At the root, all of it has the variance
-    a^2 v + 2 a b + var(D). Where all regions below a node weigh the same, D is 0. With least squares v_c = s_c B, so
-    that the (a_c - m) v_c sum to 0, and so is every b.
-    """
-
-    nodes: Consistent
-    overlaps: Mapping[int, Overlap]
-    sums: Sums
-
-    @cached_property
-    def _tangled(self) -> bool:
-        """Whether a b may differ from 0."""
-        return not isinstance(self.nodes.passes, LeastSquares)
-
-    def begin(self, top: Tile | None, share: Share) -> None:
-        """Walk from the root, which is the only region if there is no tile."""
-        everyone = np.arange(len(share.weights))
-        if top is None:
-            self._take(everyone, self.nodes.values, share.weights[None], share.states[None])
-            gathered, tangle = share.weights, np.zeros(len(everyone))
-        else:
-            gathered, tangle = self._below(top, everyone, share)
-        self.sums.variances[:, 0] += gathered**2 * self.nodes.passes.upward[0] + 2 * gathered * tangle
-
-    def _below(self, tile: Tile, asking: Integers, share: Share) -> tuple[Floats, Floats]:
-        """Sum over a tile, and give each query's a and b at its top; too many queries go one after the other."""
-        most = max(1, (MOST_HELD if tile.further else NEAR) // len(tile.ends))
-        if len(asking) <= most:
-            return self._through(tile, asking, share)
-        pieces = np.split(np.arange(len(asking)), np.arange(most, len(asking), most))
-        found = [self._through(tile, asking[piece], share.among(piece)) for piece in pieces]
-        return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
-
-    def _through(self, tile: Tile, asking: Integers, share: Share) -> tuple[Floats, Floats]:
-        """Weigh the ends; where regions below one weigh differently, let those who divide them look further."""
-        covered = {
-            at: _Held(side.number, *self.overlaps[at].over(side.ranges, asking))
-            for at, side in tile.sides.items()
-            if at in self.overlaps
-        }
-        weights = np.tile(share.weights, (len(tile.ends), 1))
-        states = np.tile(share.states, (len(tile.ends), 1))
-        for held in covered.values():
-            weights *= held.shares[held.number]
-            states |= held.states[held.number]
-        deeper = []
-        for end, further in tile.further.items():
-            below = [held.states_at(end) for at, held in covered.items() if at in further.sides]
-            entering = np.flatnonzero(_partly(below, len(asking)) & (states[end] < UNTOUCHED))
-            if len(entering):
-                settled = share.among(entering)
-                for held in (held for at, held in covered.items() if at not in further.sides):
-                    settled = settled.of(held.shares_at(end)[entering], held.states_at(end)[entering])
-                deeper.append((end, entering, *self._below(further, asking[entering], settled)))
-                weights[end, entering], states[end, entering] = 0.0, UNTOUCHED
-        self._take(asking, self.nodes.values[tile.nodes[tile.ends]], weights, states)
-        tangles = np.zeros(weights.shape if self._tangled else (len(tile.ends), 0))
-        for end, entering, gathered, tangle in deeper:
-            weights[end, entering] = gathered
-            if self._tangled:
-                tangles[end, entering] = tangle
-        return self._gather(tile, asking, weights, tangles)
-
-    def _take(self, asking: Integers, counts: Floats, weights: Floats, states: States) -> None:
-        """Add up the ends below which everything weighs the same."""
-        self.sums.values[asking] += weights.T @ counts
-        self.sums.resolved[asking] += (states == WHOLE).astype(np.float64).T @ counts
-        self.sums.aligned[asking] &= ~(states == PARTLY).any(axis=0)
-
-    def _gather(self, tile: Tile, asking: Integers, weights: Floats, tangles: Floats) -> tuple[Floats, Floats]:
-        """Go up a tile, family by family."""
-        passes = self.nodes.passes
-        shares, upward, left = (one[tile.nodes, None] for one in (passes.shares, passes.upward, passes.left))
-        gathered, tangle = (np.empty((len(tile.nodes), one.shape[1])) for one in (weights, tangles))
-        gathered[tile.ends], tangle[tile.ends] = weights, tangles
-        spread = np.zeros(len(asking))
-        for level in reversed(tile.levels):
-            rows = slice(level.nodes[0], level.nodes[-1] + 1)
-            apart = gathered[rows]
-            gathered[level.heads] = mean = level.sums(shares[rows] * apart)
-            apart -= level.of_family(mean)
-            if self._tangled:
-                spread += 2 * np.einsum("nq,nq->q", apart, tangle[rows])
-                tangle[level.heads] = left[level.heads] * level.sums(upward[rows] * apart + tangle[rows])
-            apart *= apart
-            spread += upward[rows, 0] @ apart
-        self.sums.variances[asking, 0] += spread
-        return gathered[0], tangle[0] if self._tangled else np.zeros(len(asking))
-
-
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """What queries cover of one attribute's ranges in a tile, and which range each end has."""
-
-    number: Integers
-    shares: Floats
-    states: States
-
-    def shares_at(self, end: int) -> Floats:
-        return np.asarray(self.shares[self.number[end]])
-
-    def states_at(self, end: int) -> States:
-        return np.asarray(self.states[self.number[end]])
-
-
-def _partly(states: Iterable[States], queries: int) -> NDArray[np.bool_]:
-    """Tell which queries cover only a part along any attribute."""
-    partly = np.zeros(queries, np.bool_)
-    for state in states:
-        partly |= state == PARTLY
-    return partly

@@ -76,8 +76,12 @@ def _published(method: Any, score: str) -> Variant:
     return Variant(lambda key: method.as_published(specializations=key["h"], score=score), "clamp")
 
 
+def _ours(method: type[DiffGen]) -> Variant:
+    return Variant(lambda key: method(specializations=key["h"], max_cells=MOST_CELLS, purpose="classification"))
+
+
 def _multi(score: str) -> Variant:
-    return Variant(lambda key: DiffMulti(specializations=key["h"], score=score))
+    return Variant(lambda key: DiffMulti(specializations=key["h"], score=score, purpose="classification"))
 
 
 DIFFGEN, DIFFGEN_GAIN, DIFFGEN_OURS = "DiffGen Max, as published", "DiffGen InfoGain, as published", "DiffGen, ours"
@@ -96,10 +100,14 @@ DPCOCGEN_OURS = "DPCocGen, ours"
 VARIANTS: Mapping[str, Variant] = {
     DIFFGEN: _published(DiffGen, "max"),
     DIFFGEN_GAIN: _published(DiffGen, "gain"),
-    DIFFGEN_OURS: Variant(lambda key: DiffGen(specializations=key["h"], max_cells=MOST_CELLS)),
+    DIFFGEN_OURS: Variant(
+        lambda key: DiffGen(specializations=key["h"], max_cells=MOST_CELLS, purpose="classification")
+    ),
     CDIFFGEN: _published(CDiffGen, "max"),
     CDIFFGEN_GAIN: _published(CDiffGen, "gain"),
-    CDIFFGEN_OURS: Variant(lambda key: CDiffGen(specializations=key["h"], max_cells=MOST_CELLS)),
+    CDIFFGEN_OURS: Variant(
+        lambda key: CDiffGen(specializations=key["h"], max_cells=MOST_CELLS, purpose="classification")
+    ),
     DIFFMULTI: _published(DiffMulti, "max"),
     DIFFMULTI_OURS: _multi("auto"),
     DM: _published(DiffMulti, "discernibility"),

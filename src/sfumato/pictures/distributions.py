@@ -1,4 +1,4 @@
-"""Small pictures of how people are distributed over one attribute, or two, with what noise may have moved.
+"""Small pictures of how people are distributed over one attribute, or two, with how far they may err.
 
 Many stand side by side. Estimates are filled, intervals are lines, the holder's own counts are open marks: none of it
 is told by colour alone.
@@ -21,8 +21,6 @@ STEPS_HIGH, BAR_HIGH, CELL_HIGH = 132.0, 18.0, 22.0
 """The heights of a histogram, of one bar and of one row of a heat map, in pixels."""
 MOST_NAMED = 0.42
 """The share of the width that names may take."""
-HATCH = "//////"
-"""How bars that mostly rest on a supposition are filled."""
 FAINTEST = 0.06
 """How much of a colour the emptiest cell of a heat map has."""
 LEAST_PRINTED = 0.005
@@ -38,13 +36,6 @@ class Counts:
     lows: Floats
     highs: Floats
     truth: Floats | None = None
-    supposed: Booleans | None = None
-    """which of them mostly rest on a supposition, and are hatched"""
-
-    @property
-    def hatches(self) -> list[str]:
-        """The hatch of each bar."""
-        return [""] * len(self.values) if self.supposed is None else [HATCH if one else "" for one in self.supposed]
 
     @property
     def top(self) -> float:
@@ -64,7 +55,7 @@ def draw_steps(counts: Counts, edges: Sequence[str], label: str) -> str:
     def draw(figure: Any) -> None:
         axes = _axes(figure, (4, 22, ACROSS - 8, STEPS_HIGH - 40))
         places = np.arange(len(counts.values))
-        axes.bar(places, counts.values, width=0.86, color=FILL, linewidth=0, hatch=counts.hatches)
+        axes.bar(places, counts.values, width=0.86, color=FILL, linewidth=0)
         axes.vlines(places, counts.lows, counts.highs, color=INK, linewidth=1.1)
         if counts.truth is not None:
             outline = np.concatenate([counts.truth, counts.truth[-1:]])
@@ -119,7 +110,7 @@ def draw_bars(counts: Counts, halves: Sequence[str], label: str) -> str:
     def draw(figure: Any) -> None:
         axes = _axes(figure, (before, 3, ACROSS - before - after, high - 6))
         places = np.arange(len(counts.values))
-        axes.barh(places, counts.values, height=0.66, color=FILL, linewidth=0, hatch=counts.hatches)
+        axes.barh(places, counts.values, height=0.66, color=FILL, linewidth=0)
         axes.hlines(places, counts.lows, counts.highs, color=INK, linewidth=1.1)
         if counts.truth is not None:
             axes.plot(

@@ -268,11 +268,11 @@ def _amount(epsilon: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Answers, half-widths of their intervals, and which of them ask for whole regions."""
+    """Answers, half-widths of their intervals, and which of them ask for just what was measured."""
 
     sizes: Floats
     halves: Floats
-    whole: Booleans
+    measured: Booleans
 
 
 def draw_half_widths(marks: Marks, width: float, label: str, class_: str) -> str:
@@ -285,7 +285,7 @@ def draw_half_widths(marks: Marks, width: float, label: str, class_: str) -> str
         axes.set(xscale="log", yscale="log", xlim=across, ylim=up)
         for share in GUIDES:
             _draw_guide(axes, share, across, up)
-        for which, filling in ((~marks.whole, PAPER), (marks.whole, ACCENT)):
+        for which, filling in ((~marks.measured, PAPER), (marks.measured, ACCENT)):
             style = {"markersize": 4, "markerfacecolor": filling, "markeredgecolor": INK, "markeredgewidth": 0.5}
             axes.plot(marks.sizes[which], marks.halves[which], "o", **style)
         axes.set_xlabel("people counted")

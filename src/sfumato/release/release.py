@@ -7,6 +7,7 @@ block by block.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,9 @@ from sfumato.errors import QueryError, ReleaseError
 from sfumato.exact import read_whole
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.models import model_of
+from sfumato.models.intervals import CLASS
 from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative, Query
+from sfumato.models.replicates import Combined, Doubt, Replicate
 from sfumato.privacy.measurements import Draft
 from sfumato.release.folder import read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
@@ -39,8 +42,12 @@ BLOCK_BYTES = 2**29
 """The most memory that answering a block of conditions may take, unless it is a single one."""
 MOST_IN_BLOCK = 2**14
 """The most conditions of a block."""
+WITH_INTERVALS = re.compile(r"\s+with\s+intervals\s*;?\s*$", re.IGNORECASE)
+"""What asks for intervals at the end of a SELECT."""
 MOST_ROWS = 10**9
 """The most records of a sample."""
+MOST_REPLICATES = 1000
+"""The most data sets that are drawn at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +132,18 @@ class Release:
         columns = {name: pa.array(values, pa.string()) for name, values in names.items()}
         return pa.table(columns | {"estimate": estimates})
 
-    def sql(self, query: str, frame: Frame = "arrow") -> Any:
-        """Answer a SELECT over the relation `release` with estimates.
+    def sql(self, query: str, frame: Frame = "arrow", *, intervals: bool = False) -> Any:
+        """Answer a SELECT over the relation `release` with estimates, and with their 95 % intervals if wanted.
 
-        For example: `select sex, count(*) from release where age >= 40 group by sex`.
+        For example: `select sex, count(*) from release where age >= 40 group by sex`. With intervals, every estimated
+        column is followed by two, of the same name with `_low` and `_high`. A query may also ask for them itself, by
+        the words `with intervals` at its end.
         """
+        query, said = WITH_INTERVALS.subn("", query)
+        if intervals or said:
+            from sfumato.release.bounds import answer_with_intervals
+
+            return as_frame(answer_with_intervals(query, self.model, self._doubt), frame)
         from sfumato.release.sql import answer
 
         return as_frame(answer(query, self.model), frame)
@@ -146,22 +160,41 @@ class Release:
         *,
         seed: int | None = None,
         how: Nonnegative = "projection",
+        replicates: int | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Any:
-        """Draw synthetic records with original values, as many as the noisy total unless said otherwise."""
-        rng = _random(seed)
-        drawn = self._draw(rows, rng, how)
-        columns = {
-            name: values(column, drawn[name], rng)
-            for name, column in self.schema.attributes.items()
-            if not isinstance(column, Identifier)
-        }
-        return as_frame(pa.table(columns), frame)
+        """Draw synthetic records with original values, as many as the noisy total unless said otherwise.
+
+        With replicates, draw so many data sets, as a list, which differ as far as what was measured leaves open:
+        estimate from each, and `combine`. Only some columns are drawn if these are named. Name those that an analysis
+        is about: the fewer are drawn together, the finer replicates differ in how they hang together.
+        """
+        rng, names = _random(seed), _names_of(self.schema, columns)
+        if replicates is None:
+            return self._sampled(self._draw(self.model, self.total, rows, rng, how), names, frame, rng)
+        number = read_whole(replicates)
+        if number is None or not 2 <= number <= MOST_REPLICATES:
+            raise ReleaseError(
+                f"replicates ({replicates}) must be a whole number from 2 to {MOST_REPLICATES:,}",
+                "Give another number, or none for a single sample.",
+            )
+        return [
+            self._sampled(drawn, names, frame, rng) for drawn in self._draw_replicates(number, rows, names, rng, how)
+        ]
+
+    def combine(self, estimates: ArrayLike, variances: ArrayLike | None = None) -> Combined:
+        """Combine what was estimated from each replicate into one estimate with its interval.
+
+        Without variances the interval is for the table that was published; with variances, the squares of standard
+        errors, for the population that the table is a sample of.
+        """
+        return Combined.of(estimates, variances)
 
     def sample_codes(
         self, rows: int | None = None, *, seed: int | None = None, how: Nonnegative = "projection"
     ) -> dict[str, Integers]:
         """Draw synthetic records as leaf codes, by attribute."""
-        return self._draw(rows, _random(seed), how)
+        return self._draw(self.model, self.total, rows, _random(seed), how)
 
     def classify_codes(self, rows: CodedRows) -> Integers:
         """Predict the codes of the classes of coded rows: leaf codes by name."""
@@ -194,15 +227,56 @@ class Release:
     def _record_batches(self, how: Nonnegative) -> Iterator[pa.RecordBatch]:
         return record_batches(self.schema, self.model.generalized(how))
 
-    def _draw(self, rows: int | None, rng: np.random.Generator, how: Nonnegative) -> dict[str, Integers]:
-        size = max(self.total, 0) if rows is None else read_whole(rows)
+    @cached_property
+    def _doubt(self) -> Doubt:
+        return Doubt.of(self.model)
+
+    def _draw_replicates(
+        self, number: int, rows: int | None, names: Sequence[str], rng: np.random.Generator, how: Nonnegative
+    ) -> Iterator[dict[str, Integers]]:
+        """Draw people from one replicate after the other; names are the columns that are looked at."""
+        asked = {at for at, name in enumerate(self.schema.predictors) if name in names}
+        asked |= {CLASS} if self.schema.target in names else set()
+        for _ in range(number):
+            replicate = self._doubt.replicate(asked, rng)
+            yield self._draw(replicate, round(replicate.size), rows, rng, how)
+
+    def _draw(
+        self, source: Model | Replicate, total: int, rows: int | None, rng: np.random.Generator, how: Nonnegative
+    ) -> dict[str, Integers]:
+        size = max(total, 0) if rows is None else read_whole(rows)
         if size is None or not 0 <= size <= MOST_ROWS:
             raise ReleaseError(
                 f"rows ({rows}) must be a whole number from 0 to {MOST_ROWS:,}", "Give another number, or none."
             )
-        leaves, classes = self.model.draw(size, rng, how)
+        leaves, classes = source.draw(size, rng, how)
         drawn = dict(zip(self.schema.predictors, leaves, strict=True))
         return drawn if self.schema.target is None else drawn | {self.schema.target: classes}
+
+    def _sampled(
+        self, drawn: Mapping[str, Integers], names: Sequence[str], frame: Frame, rng: np.random.Generator
+    ) -> Any:
+        """Turn leaf codes into values, of some columns."""
+        columns = {
+            name: values(column, drawn[name], rng)
+            for name, column in self.schema.attributes.items()
+            if name in names and not isinstance(column, Identifier)
+        }
+        return as_frame(pa.table(columns), frame)
+
+
+def _names_of(schema: Schema, columns: Sequence[str] | None) -> Sequence[str]:
+    """Name the columns to draw; refuse such as there are not."""
+    known = list(variables_of(schema))
+    if columns is None:
+        return known
+    given = [columns] if isinstance(columns, str) else list(columns)
+    for name in given:
+        if name not in known:
+            raise ReleaseError(
+                f"columns ({str(name)[:40]}) must be attributes of this release", f"It has {', '.join(known[:20])}."
+            )
+    return given
 
 
 def _random(seed: int | None) -> np.random.Generator:

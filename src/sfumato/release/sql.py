@@ -80,16 +80,41 @@ UNSTABLE = "stability <> 'CONSISTENT'"
 UNKNOWN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
 """How DuckDB complains of a column that there is not."""
 
-Cells = Callable[[set[str]], pa.Table]
-"""From the names of attributes to a table of their cells, with all columns that tell of them."""
-
 
 def answer(text: str, model: Model) -> pa.Table:
     """Answer a SELECT over `release`; counts are sums of a model's estimates."""
-    columns = cell_columns(model.schema)
+    with desk_for(model.schema) as desk:
+        question = desk.understand(text)
+        cells = cells_of(model, question.attributes, desk.columns) if question.reads_release else None
+        return desk.ask(question, question.weighed, cells).rename_columns(question.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Understood:
+    """A question that was read and checked."""
+
+    query: Node
+    """its syntax"""
+    weighed: Node
+    """the statement as it is asked of cells"""
+    names: list[str]
+    """of the columns of its answer"""
+    attributes: set[str]
+    """which it mentions"""
+    weighing: Weighing
+
+    @property
+    def reads_release(self) -> bool:
+        """Whether it reads anything at all."""
+        return reads_release(self.query)
+
+
+@contextmanager
+def desk_for(schema: Schema) -> Iterator[Desk]:
+    """Open a connection for one question."""
     try:
         with duckdb.connect(config=LOCKS) as connection, _in_time(connection):
-            return _Desk(connection, model.schema, columns).answer(text, lambda names: cells_of(model, names, columns))
+            yield Desk(connection, schema)
     except RecursionError:
         raise _too_deep() from None
 
@@ -106,37 +131,38 @@ def _in_time(connection: Any) -> Iterator[None]:
         clock.cancel()
 
 
-class _Desk:
+class Desk:
     """A connection by which one question is read, checked and answered."""
 
-    def __init__(self, connection: Any, schema: Schema, columns: Mapping[str, CellColumn]) -> None:
-        self._connection, self._schema, self._columns = connection, schema, columns
-        self._attributes = {name.lower(): column.attribute for name, column in columns.items()}
+    def __init__(self, connection: Any, schema: Schema) -> None:
+        """Take a connection that is shut in."""
+        self._connection, self._schema, self.columns = connection, schema, cell_columns(schema)
+        self._attributes = {name.lower(): column.attribute for name, column in self.columns.items()}
 
-    def answer(self, text: str, cells: Cells) -> pa.Table:
-        """Understand a question, make the cells that it mentions, and ask it of them."""
+    def understand(self, text: str) -> Understood:
+        """Read a question, and say how it is asked of cells."""
         try:
-            query, names, weighed = self._understand(text)
+            statement = self._read(text)
+            query = statement["node"]
+            refuse_other_relations(query)
+            refuse_growing(query)
+            refuse_unstable(query, _functions(UNSTABLE, CLOCKS), self._attributes.keys())
+            names = self._names_of_results(statement)
+            weighing = Weighing(_functions(AGGREGATE), self._attributes.keys(), self._expression)
+            weighed = statement | {"node": weighing.weigh(query)}
         except (KeyError, TypeError, AttributeError):
             raise QueryError(
                 f"DuckDB {duckdb.__version__} must write syntax as Sfumato knows it, and does not",
                 "Install DuckDB 2.0, or use count.",
             ) from None
-        if reads_release(query):
-            mentioned = named_columns(query) & self._attributes.keys()
-            self._connection.register(RELEASE, cells({self._attributes[name] for name in mentioned}))
-        return self._attempt(lambda: _arrow(self._connection.sql(weighed)), query).rename_columns(names)
+        mentioned = named_columns(query) & self._attributes.keys()
+        return Understood(query, weighed, names, {self._attributes[name] for name in mentioned}, weighing)
 
-    def _understand(self, text: str) -> tuple[Node, list[str], str]:
-        """Read a question: its syntax, the names of its results, and how it is asked of cells."""
-        statement = self._read(text)
-        query = statement["node"]
-        refuse_other_relations(query)
-        refuse_growing(query)
-        refuse_unstable(query, _functions(UNSTABLE, CLOCKS), self._attributes.keys())
-        names = self._names_of_results(statement)
-        weighing = Weighing(_functions(AGGREGATE), self._attributes.keys(), self._expression)
-        return query, names, self._text(statement | {"node": weighing.weigh(query)})
+    def ask(self, question: Understood, weighed: Node, cells: pa.Table | None) -> pa.Table:
+        """Ask a weighed statement of cells; the columns of its answer are not named yet."""
+        if cells is not None:
+            self._connection.register(RELEASE, cells)
+        return self._attempt(lambda: _arrow(self._connection.sql(self._text(weighed))), question.query)
 
     def _read(self, text: str) -> Node:
         """Parse one SELECT."""
@@ -161,7 +187,7 @@ class _Desk:
         An aggregate in a subquery that is about columns from outside it would belong to the select outside.
         """
         query = statement["node"]
-        empty = pa.table({name: column.values.slice(0, 0) for name, column in self._columns.items()})
+        empty = pa.table({name: column.values.slice(0, 0) for name, column in self.columns.items()})
         self._connection.register(RELEASE, empty)
         described = self._attempt(lambda: self._describe(statement), query)
         try:
@@ -208,7 +234,7 @@ class _Desk:
 
     def _failure(self, told: str, query: Node) -> QueryError:
         """Say in our words what DuckDB has told."""
-        known = f"It has {', '.join(list(self._columns)[:20])}."
+        known = f"It has {', '.join(list(self.columns)[:20])}."
         dropped = [name for name, column in self._schema.attributes.items() if isinstance(column, Identifier)]
         asked = [name for name in dropped if name.lower() in named_columns(query)]
         unknown = UNKNOWN.search(told)
@@ -283,7 +309,7 @@ def _too_much() -> QueryError:
     )
 
 
-def cells_of(model: Model, names: set[str], columns: Mapping[str, CellColumn]) -> pa.Table:
+def cells_of(model: Model, names: Collection[str], columns: Mapping[str, CellColumn]) -> pa.Table:
     """Make a row for every combination of leaves of some attributes, with its estimate.
 
     Where the class is not asked for, everybody is of one nameless class.

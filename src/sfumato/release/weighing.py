@@ -29,6 +29,8 @@ TEMPLATES = {
     " / nullif(greatest(sum(case when argument is not null then weight end), 0), 0)",
 }
 """How each aggregate is written over weighted cells. An average is null where estimates say that there is nobody."""
+COUNTED = {"count_star": "true", "count": "argument is not null", "count_if": "argument"}
+"""Which cells a count counts."""
 SYNONYMS = {"countif": "count_if", "mean": "avg"}
 """Other names of aggregates."""
 CLOCKS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
@@ -69,6 +71,51 @@ class Weighing:
                 self._refuse_unweighable(query)
         weighed: Node = self._weighed(tree, False)
         return weighed
+
+    def selects_release(self, query: Node) -> bool:
+        """Tell whether a select reads the release itself, and no other query."""
+        return is_release(query.get("from_table") or {})
+
+    def counts(self, function: Node) -> str | None:
+        """Tell which kind of count an expression is, all of it; None if it is none."""
+        kind = _canonical(function) if self._is_aggregate(function) else ""
+        return kind if kind in COUNTED else None
+
+    def counted(self, function: Node, leaf: str | None) -> Node:
+        """Write, for a count, how many cells it counts or, of a column, which different values they have."""
+        condition = COUNTED[_canonical(function)]
+        template = (
+            f"count(case when {condition} then 1 end)"
+            if leaf is None
+            else (f"list(distinct case when {condition} then leaf end)")
+        )
+        places = {"argument": _argument(function), "leaf": self.parse(f'"{leaf}"')}
+        filled: Node = _filled(self.parse(template), places, function["filter"])
+        return filled
+
+    def estimates(self, tree: Node) -> list[bool] | None:
+        """Tell which columns of an answer rest on estimates; None if that cannot be seen.
+
+        What aggregates does, and what refers to something that does, by its name.
+        """
+        named: set[str] = set()
+        listed = [one for query in everything(tree) if is_query(query) for one in query.get("select_list", ())]
+        while True:
+            found = {_name_of(one) for one in listed if self._is_estimate(one, named)} - {""}
+            if found == named:
+                break
+            named = found
+        first = _first_select(tree)
+        if any(one["class"] == "STAR" for one in first["select_list"]):
+            return None
+        return [self._is_estimate(one, named) for one in first["select_list"]]
+
+    def _is_estimate(self, expression: Node, named: Set[str]) -> bool:
+        return any(
+            self._is_aggregate(node)
+            or (node.get("class") == "COLUMN_REF" and node["column_names"][-1].lower() in named)
+            for node in everything(expression)
+        )
 
     def _weighed(self, value: Any, inside: bool) -> Any:
         """Replace aggregates inside selects from the release."""
@@ -153,7 +200,20 @@ def _filled(value: Any, places: Mapping[str, Node | None], condition: Node | Non
     if value.get("class") == "COLUMN_REF":
         return places[value["column_names"][0]]
     filled = {key: _filled(part, places, condition) for key, part in value.items()}
-    return filled | {"filter": condition} if value.get("function_name") == "sum" else filled
+    return filled | {"filter": condition} if value.get("function_name") in {"sum", "count", "list"} else filled
+
+
+def _name_of(expression: Node) -> str:
+    """The name by which an output can be referred to."""
+    given = expression["alias"] or (expression["column_names"][-1] if expression["class"] == "COLUMN_REF" else "")
+    return str(given).lower()
+
+
+def _first_select(tree: Node) -> Node:
+    """The select whose columns give the answer theirs: the first of a union."""
+    while "select_list" not in tree:
+        tree = next(node for node in within(tree) if is_query(node))
+    return tree
 
 
 def refuse_other_relations(tree: Node) -> None:

@@ -1,12 +1,11 @@
-"""What the report asks of a release: parts of attributes, random questions, many at once, and what answers rest on.
+"""What the report asks of a release: parts of attributes, random questions, many at once.
 
 The parts of an attribute (`Bins`) are few enough to be read, and decided by the schema alone. Questions are drawn with
 a fixed seed from what is public, the schema and the regions, so whoever has the release draws the same: some at the
-release's own borders, where noise is all that can be wrong, some at any.
+release's own borders, where the model assumes nothing, some at any.
 
-`count` covers the noise of the regions' counts exactly. Where people are spread inside regions by a margin, its noise
-moves the parts, too. What a part's own leaves, or the groups of them that were bought, would err by is added in that
-measure in which the answer rests on spreading: a little too much, since reading the margin takes some noise out.
+Answers and their errors are the release's own, as `count` gives them: squares of noise and model add up to the square
+of the whole error, so the share of an error that is the model's is one of squares.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import Z95, Answers, Categorical, Condition, Identifier, Numeric, Release, Schema, read_condition
-from sfumato.arrays import Booleans, Floats, Integers
+from sfumato import Answers, Categorical, Condition, Identifier, Numeric, Release, Schema, percent, read_condition
+from sfumato.arrays import Floats, Integers
 from sfumato.errors import QueryError
 from sfumato.report.html import shortened
 
 Leaves = Mapping[str, Integers]
 """By attribute, the leaves that are meant."""
-LEAST_RESTING = 0.005
-"""The least share resting on spreading that is worth a word."""
+LEAST_TOLD = 0.005
+"""The least share of an error that is worth a word."""
 LONGEST_LABEL = 40
 """The most letters of a part's name."""
 MOST_RESTRICTED = 3
@@ -44,23 +43,23 @@ def together(release: Release, groups: Sequence[Sequence[Condition]]) -> list[An
     return [answers[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def resting(answers: Answers) -> float:
-    """The share of people in some answers that rests on spreading people inside regions."""
-    people = float(np.abs(answers.values).sum())
-    return min(float(np.abs(answers.assumed).sum()) / people, 1.0) if people else 0.0
+def model_shares(answers: Answers) -> Floats:
+    """The share of each answer's squared error that is the model's; nothing of no error."""
+    whole = answers.stddevs**2
+    return np.asarray(np.where(whole > 0, answers.model**2 / np.where(whole > 0, whole, 1.0), 0.0))
 
 
-def mostly_spread(answers: Answers) -> Booleans:
-    """Which answers rest on spreading for more than half."""
-    return np.asarray(np.abs(answers.assumed) > np.abs(answers.values) / 2)
-
-
-def rests(answers: Answers) -> str:
-    """How much of some answers rests on spreading, in words."""
-    share = resting(answers)
-    if share < LEAST_RESTING:
-        return "Told apart by the regions."
-    return f"{100 * share:.0f} % rests on spreading inside regions."
+def whose_error(answers: Answers) -> str:
+    """Say whose the error of some answers is, all together."""
+    whole, model = float((answers.stddevs**2).sum()), float((answers.model**2).sum())
+    if not whole:
+        return "Exact."
+    share = model / whole
+    if share < LEAST_TOLD:
+        return f"All of the error is {answers.cause}."
+    if share > 1 - LEAST_TOLD:
+        return "All of the error is the model's."
+    return f"Of the squared error {percent(share)} is the model's, the rest is {answers.cause}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,34 +174,11 @@ def compact(number: str) -> str:
     return f"{value:,.0f}" if value.is_integer() else f"{value:.4g}"
 
 
-def has_margin(release: Release, bins: Bins) -> bool:
-    """Whether an attribute's people are spread inside regions by a margin."""
-    return _margin_variances(release, bins) is not None
-
-
-def half_widths(release: Release, bins: Bins, answers: Answers) -> Floats:
-    """Half the 95 % interval of every part."""
-    margin = _margin_variances(release, bins)
-    if margin is None:
-        return np.asarray(Z95 * answers.stddevs)
-    resting = np.minimum(np.abs(answers.assumed) / np.maximum(np.abs(answers.values), 1.0), 1.0)
-    resting = np.where((answers.assumed != 0) & (np.abs(answers.values) < 1), 1.0, resting)
-    return np.asarray(Z95 * np.sqrt(answers.stddevs**2 + resting**2 * margin))
-
-
-def _margin_variances(release: Release, bins: Bins) -> Floats | None:
-    names = list(release.schema.predictors)
-    if bins.name not in names:
-        return None
-    return release.model.margin_variances(names.index(bins.name), bins.borders)
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A question: the leaves that it allows, and whether it was drawn at the release's own borders."""
+    """A question: the leaves that it allows."""
 
     leaves: Leaves
-    own: bool
     schema: Schema
 
     @property
@@ -233,8 +209,8 @@ def _question(release: Release, rng: np.random.Generator, own: bool) -> Asked:
     names = list(release.schema.predictors)
     found = release.model.own_query(rng) if own else None
     if found is None:
-        return Asked(_anywhere(release.schema, rng), False, release.schema)
-    return Asked({names[at]: leaves for at, leaves in found.items()}, True, release.schema)
+        return Asked(_anywhere(release.schema, rng), release.schema)
+    return Asked({names[at]: leaves for at, leaves in found.items()}, release.schema)
 
 
 def _anywhere(schema: Schema, rng: np.random.Generator) -> Leaves:

@@ -1,34 +1,32 @@
 """Two sections of the report: the distributions that a release estimates, and what to expect of range counts.
 
 Distributions are of one attribute each, and of the pairs of attributes that hang together most strongly in the release,
-with what its noise may have moved. Of range counts there are examples with their error, and how error grows with what
-is counted.
+with how far they may err. Of range counts there are examples with their error, and how error grows with what is
+counted. Intervals are for the whole error, and what part of it is the model's is said beside them.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato import Z95, Answers, Condition, Estimate, Release
+from sfumato import Z95, Answers, Condition, Estimate, Release, percent
 from sfumato.arrays import Booleans, CodedRows, Floats, Integers
 from sfumato.pictures.distributions import Cells, Counts, draw_bars, draw_heat_map, draw_steps
 from sfumato.pictures.inline import Marks, draw_half_widths
 from sfumato.report.asking import (
-    LEAST_RESTING,
+    LEAST_TOLD,
     Asked,
     Bins,
     every_bins,
-    half_widths,
-    has_margin,
-    mostly_spread,
+    model_shares,
     questions_to,
-    resting,
-    rests,
     together,
+    whose_error,
 )
 from sfumato.report.html import Html, details, figure, paragraph, section, shortened, table, tag
 from sfumato.report.promise import NARROW, WIDE
@@ -43,6 +41,8 @@ PAIRS = 6
 """The most pairs that are shown."""
 MOST_DRAWN = 20_000
 """The most records that are drawn from the release to see which attributes hang together."""
+LEVEL = 0.95
+"""The level of intervals."""
 THRICE = 3
 """The most pairs that an attribute is in, so that one does not fill all."""
 WEAK, FEWEST = 0.1, 2
@@ -53,6 +53,10 @@ SEED = 0
 SIZES = (0.001, 0.01, 0.1)
 """Where classes of answers begin, in shares of all people; smaller ones are of one class."""
 TITLE = "What to expect of queries"
+CAUSES = {"noise": "noise of what was measured", "sampling": "the luck of the draw where records were sampled"}
+"""What answers err by, in words."""
+MODEL = "of which model"
+"""The column of the share of squared errors that is the model's."""
 
 
 def distributions_section(release: Release, truth: CodedRows | None = None) -> Html:
@@ -63,29 +67,25 @@ def distributions_section(release: Release, truth: CodedRows | None = None) -> H
         return section("distributions", "What it holds", paragraph("The release has no attributes."))
     everyone = release.count()
     more = f" Of {len(every)} attributes the first {len(shown)} are shown." if len(every) > len(shown) else ""
-    line = f" The thin line on a bar is the 95 % interval for the {everyone.cause}." if everyone.stddev else ""
+    answers = together(release, [bins.weights() for bins in shown])
+    erring = any(found.stddevs.any() for found in answers)
+    line = " The thin line on a bar is the 95 % interval for its whole error." if erring else ""
     about = "" if release.is_exact and release.manifest.sampling == 1 else "about "
     words = [
         paragraph(f"The release holds {about}{everyone.value:,.0f} people. Bars are what it says itself.{line}{more}"),
         ""
         if truth is None
         else paragraph("Dashed outlines and open diamonds are the holder's own counts.", class_="note"),
-        tag("div", *_one_ways(release, shown, truth), class_="multiples"),
+        tag("div", *map(_one_way, shown, answers, itertools.repeat(truth)), class_="multiples"),
         *pairs_shown(release, everyone.value),
     ]
     return section("distributions", "What it holds", *words)
 
 
-def _one_ways(release: Release, every: Sequence[Bins], truth: CodedRows | None) -> list[Html]:
-    answers = together(release, [bins.weights() for bins in every])
-    return [_one_way(release, bins, found, truth) for bins, found in zip(every, answers, strict=True)]
-
-
-def _one_way(release: Release, bins: Bins, answers: Answers, truth: CodedRows | None) -> Html:
-    halves = half_widths(release, bins, answers)
+def _one_way(bins: Bins, answers: Answers, truth: CodedRows | None) -> Html:
+    halves = Z95 * answers.stddevs
     known = None if truth is None else np.bincount(bins.of(truth[bins.name]), minlength=len(bins)).astype(np.float64)
-    supposed = mostly_spread(answers) if not has_margin(release, bins) else None
-    counts = Counts(bins.labels, answers.values, answers.values - halves, answers.values + halves, known, supposed)
+    counts = Counts(bins.labels, answers.values, *answers.between(LEVEL), known)
     name = shortened(bins.name, 40)
     label = f"People by {name}: " + "; ".join(
         f"{one} {value:,.0f}"
@@ -93,25 +93,21 @@ def _one_way(release: Release, bins: Bins, answers: Answers, truth: CodedRows | 
     )
     told = [f" ± {half:,.0f}" if half else "" for half in halves.tolist()]
     drawn = draw_steps(counts, bins.edges, label) if bins.numeric and len(bins) > 3 else draw_bars(counts, told, label)
-    header = ["value", "people", "±", *([] if known is None else ["true"])]
-    columns: list[Sequence[str]] = [bins.labels, _whole(answers.values), _whole(halves)]
+    header = ["value", "people", "±", MODEL, *([] if known is None else ["true"])]
+    columns: list[Sequence[str]] = [bins.labels, _whole(answers.values), _whole(halves), _shares(answers)]
     columns += [] if known is None else [_whole(known)]
     rows = zip(*columns, strict=True)
     return figure(
         tag("h4", name),
         Html(drawn),
-        caption=_one_way_caption(release, bins, answers),
+        caption=whose_error(answers),
         below=details("Numbers", table(header, rows, range(1, len(header)))),
     )
 
 
-def _one_way_caption(release: Release, bins: Bins, answers: Answers) -> str:
-    """What a bar and its interval rest on."""
-    if resting(answers) < LEAST_RESTING:
-        return "Told apart by the regions."
-    if has_margin(release, bins):
-        return "Spread inside regions by its own margin, whose noise is in the interval."
-    return f"{rests(answers)} No interval covers that. Hatched: more than half of a bar."
+def _shares(answers: Answers) -> list[str]:
+    """The share of each error that is the model's."""
+    return [percent(share) for share in model_shares(answers).tolist()]
 
 
 def _whole(numbers: Floats) -> list[str]:
@@ -152,7 +148,7 @@ def pairs_shown(release: Release, everyone: float) -> list[Html]:
     answers = together(release, [pair.questions for pair in pairs])
     drawn = [_heat_map(pair, found, max(everyone, 1.0)) for pair, found in zip(pairs, answers, strict=True)]
     erring = any(found.stddevs.any() for found in answers)
-    hatched = "the 95 % interval for the regions' counts reaches 0, so there may be nobody" if erring else "nobody"
+    hatched = "the 95 % interval reaches 0, so there may be nobody" if erring else "nobody"
     return [
         tag("h3", "Two attributes at a time"),
         paragraph(
@@ -168,7 +164,8 @@ def _heat_map(pair: Pair, answers: Answers, total: float) -> Html:
     down, across = pair.down, pair.across
     shape = (len(down), len(across))
     values, halves = answers.values.reshape(shape), Z95 * answers.stddevs.reshape(shape)
-    cells = Cells(down.labels, across.labels, values / total, (values - halves <= 0))
+    low, _ = answers.between(LEVEL)
+    cells = Cells(down.labels, across.labels, values / total, (low <= 0).reshape(shape))
     names = (shortened(down.name, 30), shortened(across.name, 30))
     label = f"People by {names[0]} and {names[1]}, in percent of all"
     rows = [
@@ -184,7 +181,7 @@ def _heat_map(pair: Pair, answers: Answers, total: float) -> Html:
     numbers = table((f"{names[0]} \\ {names[1]}", *across.labels), rows, range(1, len(across) + 1))
     return figure(
         Html(draw_heat_map(cells, names, label)),
-        caption=f"Cramér's V {pair.strength:.2f}. {rests(answers)}",
+        caption=f"Cramér's V {pair.strength:.2f}. {whose_error(answers)}",
         below=details("Numbers", numbers),
     )
 
@@ -235,91 +232,97 @@ def queries_section(release: Release) -> Html:
     if not questions:
         return section("queries", TITLE, paragraph("There is nothing to restrict: no attribute has two values."))
     answers = release.count_many([one.weights for one in questions])
-    own = np.array([one.own for one in questions]) & answers.aligned
+    measured = model_shares(answers) < LEAST_TOLD
+    header = ["question", "people", "±", *((answers.cause, "model") if answers.noise.any() else ())]
+    shown = [row[: len(header)] for row in _examples(questions, answers, measured)]
     parts: list[object] = [
-        paragraph(
-            f"{len(questions)} questions, drawn by a fixed seed, that the release answers. {_about(answers, own)}"
-        ),
+        paragraph(f"{len(questions)} questions, drawn by a fixed seed, that the release answers. {_about(answers)}"),
         tag("h3", "For example"),
-        table(("question", "people", "±", "spread"), _examples(questions, answers), (1, 2, 3)),
+        table(header, shown, range(1, len(header))),
     ]
     if answers.stddevs.any():
         everyone = max(release.count().value, 1.0)
-        parts += [tag("h3", "By size of the answer"), _by_size(answers, own, everyone), _picture(answers, own)]
+        parts += [
+            tag("h3", "By size of the answer"),
+            _by_size(answers, measured, everyone),
+            _picture(answers, measured),
+        ]
     ask = ("Ask your own with ", tag("code", "sfumato query"), " or ", tag("code", "release.count(…)"), ".")
     return section("queries", TITLE, *parts, paragraph(*ask, class_="note"))
 
 
-def _about(answers: Answers, own: Booleans) -> str:
-    """What the columns mean, and what they leave out."""
-    spread = "“Spread” is how much of an answer rests on spreading people inside regions, which no interval covers."
+def _about(answers: Answers) -> str:
+    """What the columns mean."""
+    assumed = "what the model had to assume of values that were not measured together"
     if not answers.stddevs.any():
-        return f"Counts of whole regions are exact. {spread}"
-    whole = "Half of them ask for whole regions, where that is all that can be wrong; the others cut through regions. "
-    error = f"± is half the 95 % interval for the {answers.cause} of the regions' counts. "
-    return f"{error}{whole if own.any() else ''}{spread}"
+        return "All of these counts are exact."
+    if not answers.noise.any():
+        return f"Counts of what was measured are exact. ± is half the 95 % interval for {assumed}."
+    return (
+        f"± is half the 95 % interval for the whole error: {CAUSES[answers.cause]}, and {assumed}. Both parts are "
+        "given as ±, and their squares add up to that of the whole. Some questions are of just what was measured: they "
+        f"err by {answers.cause} alone."
+    )
 
 
-def _examples(questions: list[Asked], answers: Answers) -> list[tuple[object, ...]]:
-    """Examples that can be written, of all sizes, the largest first; first of whole regions, then of others."""
+def _examples(questions: list[Asked], answers: Answers, measured: Booleans) -> list[tuple[object, ...]]:
+    """Examples that can be written, of all sizes, the largest first; first of what was measured, then of others."""
     written = {
         at: words for at, one in enumerate(questions) if (words := one.words) is not None and answers.values[at] >= 1
     }
     first = {words: at for at, words in reversed(written.items())}
-    half = EXAMPLES // 2 if any(questions[at].own for at in first.values()) else 0
+    half = EXAMPLES // 2 if any(measured[at] for at in first.values()) else 0
     chosen: list[int] = []
-    for own, count in ((True, half), (False, EXAMPLES - half)):
-        order = sorted((at for at in first.values() if questions[at].own == own), key=lambda at: -answers.values[at])
+    for which, count in ((True, half), (False, EXAMPLES - half)):
+        order = sorted((at for at in first.values() if measured[at] == which), key=lambda at: -answers.values[at])
         steps = np.unique(np.linspace(0, len(order) - 1, count).astype(np.int64)).tolist() if order else []
         chosen += [order[step] for step in steps]
     return [_example(written[at], answers[at]) for at in chosen]
 
 
 def _example(words: str, answer: Estimate) -> tuple[object, ...]:
-    half = Z95 * answer.stddev
-    share = abs(answer.assumed) / abs(answer.value) if answer.value else 0.0
-    rests = "none" if answer.aligned else f"{100 * min(share, 1.0):.0f} %"
-    error = f"{half:,.0f}" if half else "exact" if answer.aligned else "–"
-    return Html(tag("code", shortened(words, 200), class_="long")), f"{answer.value:,.0f}", error, rests
+    measured = math.hypot(answer.noise, answer.sampling)
+    parts = [f"{Z95 * part:,.0f}" if part else "none" for part in (measured, answer.model)]
+    error = f"{Z95 * answer.stddev:,.0f}" if answer.stddev else "exact"
+    return Html(tag("code", shortened(words, 200), class_="long")), f"{answer.value:,.0f}", error, *parts
 
 
-def _by_size(answers: Answers, own: Booleans, total: float) -> Html:
-    """The typical half-width of answers of each size, of both kinds of questions."""
-    halves, rows = Z95 * answers.stddevs, []
+def _by_size(answers: Answers, measured: Booleans, total: float) -> Html:
+    """The typical half-width of answers of each size, of what was measured with noise and of what the model adds to."""
+    rows = []
     borders = sorted({max(np.round(share * total), 1.0) for share in SIZES})
     for low, high in itertools.pairwise((-np.inf, *borders, np.inf)):
         sized = (answers.values >= low) & (answers.values < high)
         begin, end = f"{low:,.0f}", f"{high:,.0f}"
         name = f"from {begin}" if np.isinf(high) else f"below {end}" if np.isinf(low) else f"{begin} to {end}"
         if sized.any():
-            rows.append(
-                (name, *_typical(answers, halves, sized & own), *_typical(answers, halves, sized & ~own, rests=True))
-            )
-    header = ["people", "whole regions ±", "in %", "others ±", "in %", "spread"]
-    shown = range(6) if own.any() else (0, 3, 4, 5)
-    return table([header[at] for at in shown], [[row[at] for at in shown] for row in rows], range(1, 6))
+            rows.append((name, *_typical(answers, sized & measured)[:2], *_typical(answers, sized & ~measured)))
+    header = ["people", f"{answers.cause} alone ±", "in %", "with the model ±", "in %", MODEL]
+    noisy, modelled = answers.noise.any() and measured.any(), not measured.all()
+    shown = [0, *((1, 2) if noisy else ()), *((3, 4, 5) if modelled else ())]
+    return table([header[at] for at in shown], [[row[at] for at in shown] for row in rows], range(1, len(shown)))
 
 
-def _typical(answers: Answers, halves: Floats, which: Booleans, *, rests: bool = False) -> list[str]:
+def _typical(answers: Answers, which: Booleans) -> list[str]:
+    """The median half-width of some answers, in people and in percent of them, and the model's share of it."""
     if not which.any():
-        return ["–"] * (3 if rests else 2)
-    values = np.maximum(np.abs(answers.values[which]), 1.0)
-    told = [f"{np.median(halves[which]):,.0f}", _percent(float(np.median(halves[which] / values)))]
-    resting = float(np.median(np.minimum(np.abs(answers.assumed[which]) / values, 1.0)))
-    return [*told, f"{100 * resting:.0f} %"] if rests else told
+        return ["–"] * 3
+    halves, values = Z95 * answers.stddevs[which], np.maximum(np.abs(answers.values[which]), 1.0)
+    shares = model_shares(answers)[which]
+    return [f"{np.median(halves):,.0f}", _percent(float(np.median(halves / values))), percent(float(np.median(shares)))]
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:,.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
 
 
-def _picture(answers: Answers, own: Booleans) -> Html:
+def _picture(answers: Answers, measured: Booleans) -> Html:
     """Draw half-widths over sizes, where there are any of either."""
     halves = Z95 * answers.stddevs
     drawn = (answers.values >= 1) & (halves >= 0.005)
     if drawn.sum() < 2:
-        return paragraph("Answers have no error from noise.", class_="note")
-    marks = Marks(answers.values[drawn], halves[drawn], own[drawn])
+        return paragraph("Few of these answers have an error that could be drawn.", class_="note")
+    marks = Marks(answers.values[drawn], halves[drawn], measured[drawn])
     label = (
         f"Half-widths of 95 % intervals of {drawn.sum()} range counts over their size: from {halves[drawn].min():,.1f} "
         f"to {halves[drawn].max():,.0f}, typically {np.median(halves[drawn]):,.0f}"
@@ -331,9 +334,10 @@ def _picture(answers: Answers, own: Booleans) -> Html:
         (f"{share:.0%} of the questions", f"± {np.quantile(halves[drawn], share):,.1f} at most")
         for share in (0.1, 0.5, 0.9, 1.0)
     ]
+    kinds = f"Filled: {answers.cause} alone. Open: the model's error is in it. " if measured[drawn].any() else ""
     caption = (
-        "Half the 95 % interval of each question over the people it counts. "
-        f"{'Filled: whole regions. Open: others. ' if own[drawn].any() else ''}Dotted lines: equal parts of the answer."
+        f"Half the 95 % interval of each question over the people it counts. {kinds}Dotted lines: equal parts of the "
+        "answer."
     )
     return figure(
         *pictures, caption=caption, below=details("The same in numbers", table(("of", "half-width"), quantiles, (1,)))

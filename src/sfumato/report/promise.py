@@ -347,7 +347,7 @@ def snippets(release: Release, folder: str) -> dict[str, str]:
         "R": f"library(arrow)\n\nrecords <- read_parquet({quoted})\n"
         f"aggregate(records[[{number}]], by = list(value = records[[{column}]]), FUN = sum)",
         "Sfumato": f"import sfumato\n\nrelease = sfumato.Release.load({folder!r})\n"
-        "print(release.count())  # everyone, with the error of the noise\n"
+        "print(release.count())  # everyone, with how far that may err\n"
         'people = release.sample(1000, "pandas")  # synthetic records with original values',
     }
 
