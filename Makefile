@@ -56,7 +56,7 @@ test-scale: $(VENV)/.scale
 	  SFUMATO_TEST_SPARK=1 PYTHONPATH=tests/scale $(BIN)/python -m pytest tests/scale tests/test_engines.py tests/test_engine_releases.py; \
 	else \
 	  echo "no Java is to be found: the tests on Spark are left out"; \
-	  $(BIN)/python -m pytest tests/scale/test_duckdb_limits.py; \
+	  $(BIN)/python -m pytest tests/scale/test_local_limits.py tests/scale/test_local_room.py; \
 	fi
 
 bench-diffgen: $(VENV)/.dev

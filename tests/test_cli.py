@@ -142,7 +142,7 @@ def test_an_amended_budget_can_be_spent(release: Path) -> None:
 def test_an_open_publication_is_settled_by_hand() -> None:
     text = SCHEMA.replace("budget: 4\n", "")
     program = (
-        "import os; from sfumato.engines.memory import MemoryEngine as Engine; "
+        "import os; from sfumato.engines.local import LocalEngine as Engine; "
         "Engine.tally = lambda *_: os.kill(os.getpid(), 9); from sfumato.cli import main; main()"
     )
     Path("people.schema.yaml").write_text(text)

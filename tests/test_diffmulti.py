@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffMulti, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import BudgetError, MethodError
 from sfumato.geometry.candidates import Candidates, Divisions, longest_path, most_specializations_of_boxes
 from sfumato.geometry.grid import Grid

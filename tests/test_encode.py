@@ -20,7 +20,8 @@ from one_column import TENTHS, YEAR, coded, codes, loose, names, numeric, reason
 from sfumato.errors import SchemaError, TableError
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Schema
-from sfumato.tables.encode import CellFinder, Coded, Misfit, encode, refuse_misfits
+from sfumato.tables.coders import CellFinder
+from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits
 from sfumato.tables.findings import survey
 from sfumato.tables.sources import open_table
 

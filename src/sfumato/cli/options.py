@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 EVERY: Mapping[str, Any] = {**METHODS, **WITHOUT_EPSILON}
 """All methods, with and without epsilon."""
-_IN_MEMORY = [name for name, method in WITHOUT_EPSILON.items() if method.engines == ("memory",)]
-"""The methods that only the engine in memory counts for."""
+_IN_MEMORY = [name for name, method in WITHOUT_EPSILON.items() if method.engines == ("local",)]
+"""The methods that only one machine, in memory, counts for."""
 ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")
 """The names of the options that say how a table is counted."""
 AS_PUBLISHED = "as-published"
@@ -72,7 +72,7 @@ _OPTIONS = (
         type=click.Choice(list(ENGINES)),
         default="auto",
         show_default=True,
-        help=f"What counts: auto is memory if the coded table fits, else duckdb. {listed(_IN_MEMORY)} work on "
+        help=f"Who counts: auto is this machine (local), or Spark for what lies there. {listed(_IN_MEMORY)} work on "
         "single records, in memory only.",
     ),
     click.option("--memory", metavar="SIZE", help="The memory to use, such as 4GB [default: half of what is free]."),

@@ -29,7 +29,7 @@ from sfumato.schema.codes import SYSTEMS, CodeSystem
 from sfumato.schema.formats import CLOCK, COMMA, DAYS, NUMBERS, POINT
 from sfumato.schema.schema import Column, Schema
 from sfumato.schema.yaml import Comments, write_commented
-from sfumato.tables.encode import LeafFinder
+from sfumato.tables.coders import LeafFinder
 from sfumato.tables.seen import ABSENT, ABSENT_BY_DEFAULT, FEWEST, PLAIN_DAY, PLAIN_NUMBER, Reading, Seen, Tail
 from sfumato.tables.streams import Table
 from sfumato.tables.values import FINE

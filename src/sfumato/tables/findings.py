@@ -24,7 +24,8 @@ from sfumato.errors import guarded, unreadable
 from sfumato.schema.attributes import Categorical, Numeric, exact
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables import values as reading
-from sfumato.tables.encode import Coded, Misfit, Part, absent_of, columns_to_read, encoder_of
+from sfumato.tables.coders import Part
+from sfumato.tables.encode import Coded, Misfit, absent_of, columns_to_read, encoder_of
 from sfumato.tables.seen import FEWEST
 from sfumato.tables.streams import Table
 

@@ -14,7 +14,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from sfumato.errors import Found, TableError, guarded, too_large
 
-BATCH_ROWS = 64 * 2048
+BATCH_ROWS = 32 * 2048
 """How many rows a batch has at most."""
 BATCH_VALUES = 2**24
 """About how many values a batch has at most."""
@@ -39,10 +39,6 @@ class Table:
 
     columns: list[str]
     _read: Read = field(repr=False)
-    sql: str | None = field(default=None, repr=False)
-    """what DuckDB may select from instead, to the same effect, if there is such a thing"""
-    failure: Callable[[BaseException], TableError] | None = field(default=None, repr=False)
-    """makes the error if DuckDB fails at that"""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream these columns, in this order, and no others."""
@@ -50,23 +46,6 @@ class Table:
         if absent or not columns:
             raise TableError(f"columns ({some(absent)}) must be columns of the table", f"It has {some(self.columns)}.")
         return self._read(columns)
-
-    def while_at_most(self, rows: int) -> Table:
-        """The same table, but reading more rows than these raises `LongerTable`."""
-
-        def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            left = rows
-            for batch in self._read(columns):
-                left -= batch.num_rows
-                if left < 0:
-                    raise LongerTable
-                yield batch
-
-        return replace(self, _read=read)
-
-
-class LongerTable(Exception):  # noqa: N818 (no error: a table may be long)
-    """The table has more rows than were wanted."""
 
 
 def refuse_repeated(columns: Sequence[Any], *, named: bool = True) -> None:
@@ -255,13 +234,7 @@ def file_literal(path: Path) -> str:
 
 def table(what: object, source: str, inner: Mapping[str, str]) -> Table:
     """The table of expressions, by name, over a source that any connection can select from."""
-    named = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in inner.items())
-    return Table(
-        list(inner),
-        lambda columns: stream(what, source, columns, [inner[name] for name in columns]),
-        f"(SELECT {named} FROM {source})",
-        failure_of(what),
-    )
+    return Table(list(inner), lambda columns: stream(what, source, columns, [inner[name] for name in columns]))
 
 
 def stream(
@@ -293,18 +266,13 @@ def batch_rows(columns: int) -> int:
 
 def attempt(what: object, action: Callable[[], Found]) -> Found:
     """Do something with a file; if it fails, raise an error of ours that tells nothing of the rows."""
-    return guarded(action, failure_of(what))
-
-
-def failure_of(what: object) -> Callable[[BaseException], TableError]:
-    """What makes the error for a file that could not be read."""
 
     def failure(error: BaseException) -> TableError:
         if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
             return too_large(error)
         return _failure(what, str(error))
 
-    return failure
+    return guarded(action, failure)
 
 
 def not_text(what: object, where: str = "") -> TableError:

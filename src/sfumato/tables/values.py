@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
-from sfumato.schema.attributes import EPOCH
 from sfumato.schema.formats import COMMA, rewriting
 
 NESTED_TEXT = "\ufdd0not a single value"
@@ -51,6 +50,8 @@ _CLOCK = "([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([
 MOMENT = f"{DAY}([T ]{_CLOCK}(Z|[+-]{_CLOCK})?)?"
 """ISO dates, with or without a time and a zone after them, in words that all engines and versions of Python know."""
 _MOMENT = re.compile(MOMENT)
+EPOCH = datetime.date(1970, 1, 1)
+"""Days are counted from here."""
 SECONDS_A_DAY = 86_400
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """How many of each of Arrow's units of time make a second."""
