@@ -56,7 +56,7 @@ test-scale: $(VENV)/.scale
 	  SFUMATO_TEST_SPARK=1 PYTHONPATH=tests/scale $(BIN)/python -m pytest tests/scale tests/test_engines.py tests/test_engine_releases.py; \
 	else \
 	  echo "no Java is to be found: the tests on Spark are left out"; \
-	  $(BIN)/python -m pytest tests/scale/test_duckdb_limits.py; \
+	  $(BIN)/python -m pytest tests/scale/test_local_limits.py tests/scale/test_local_room.py; \
 	fi
 
 bench-diffgen: $(VENV)/.dev
@@ -134,7 +134,7 @@ fire: $(VENV)/.dev
 
 # Every reader of other people's files, SECONDS each.
 SECONDS ?= 60
-TARGETS ?= schema_file taxonomy_file condition question_file sql record manifest statistics_file rules_file ledger_file release_file
+TARGETS ?= schema_file taxonomy_file code_book condition question_file sql record manifest statistics_file rules_file ledger_file release_file
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
 	@for target in $(TARGETS); do $(BIN)/python fuzz/fuzz.py $$target $(SECONDS) 2> fuzz/log.txt || { cat fuzz/log.txt; exit 1; }; done

@@ -1,4 +1,4 @@
-"""The memory engine at scale: DiffMulti on Adult blown up by random replacement, from a Parquet file to the counts.
+"""The local engine at scale: DiffMulti on Adult blown up by random replacement, from a Parquet file to the counts.
 
 The measure is a histogram pass: `np.bincount` over all rows of one coded column, the mean over all columns, taken in
 the same process. A level is one tally of a tree with all attributes; what is asked of it would take one pass per
@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato import Account, DiffMulti, datasets
 from sfumato.datasets import write_grown
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import LocalEngine
 from sfumato.privacy.tally import Counts, Tally
 from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table
@@ -29,7 +29,7 @@ from sfumato.tables.sources import open_table
 SIZES = (10**5, 10**6, 10**7)
 
 
-class Timed(MemoryEngine):
+class Timed(LocalEngine):
     """An engine that notes how long each level took: wall clock and processor."""
 
     levels: list[tuple[float, float]] = []  # noqa: RUF012
@@ -59,8 +59,8 @@ def publish(path: str) -> None:
     """Publish one file and print what it took."""
     start = time.perf_counter()
     account = Account("unused.ledger", datasets.adult().schema)
-    with mock.patch("sfumato.engines.counting.MemoryEngine", Timed):
-        release = account.publish(path, DiffMulti(), "1", unsafe_seed=1, engine="memory")
+    with mock.patch("sfumato.engines.local.LocalEngine", Timed):
+        release = account.publish(path, DiffMulti(), "1", unsafe_seed=1)
     whole = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     wall, processor = (np.array(one) for one in zip(*Timed.levels, strict=True))

@@ -1,19 +1,21 @@
-"""How publishing scales: Adult blown up from 10^5 rows on, on each engine, as ratios to one GROUP BY of the same file.
+"""How publishing scales: Adult blown up from 10^5 rows on, here and on Spark, as ratios to a GROUP BY of the same file.
 
 The blow-up is the papers': copies of each record with some values replaced at random. Files are made once and kept in
-a folder. Every measurement runs in a process of its own, so that its peak memory is its own. The reference counts
-the rows of the file by all the columns that are coded, on the same engine with the same memory. Seconds are of the
-clock and of all processor cores: on a busy machine compare the latter. Spark's are those of its driver, which is a
-process of its own and, as local[2], does all the work; its session has begun before.
+a folder. Every measurement runs in a process of its own, so that its peak memory is its own. The reference counts the
+rows of the file by all the columns that are coded, by DuckDB with the same memory. Seconds are of the clock and of
+all processor cores: on a busy machine compare the latter. Spark's are those of its driver, which as local[2] does all
+the work, and of the Python processes below it; its session has begun, and has coded and counted a few rows, before.
+What coding costs is told apart; and so is a round of all pairs of attributes at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -29,18 +31,21 @@ import duckdb
 from sfumato import DiffGen, DiffMulti, Schema, datasets
 from sfumato.account import Unbooked
 from sfumato.datasets import write_grown
-from sfumato.engines.counting import columns_of
-from sfumato.engines.duckdb import duckdb_engine
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.counting import least_memory
+from sfumato.engines.local import local_engine
+from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method
 from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import CountEngine, Counts, Domain, Tally
-from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table
 
 METHODS: dict[str, Method] = {"diffgen": DiffGen(), "diffmulti": DiffMulti(specializations=1000)}
-ENGINES = ("memory", "duckdb", "spark")
+ENGINES = ("local", "disk", "spark")
+"""Within the memory that is allowed; with none for rows; with a cluster on this machine."""
+PAIRS = "pairs"
+PARTS = 16
+"""Into so many parts an attribute is cut for pairs, at most."""
 
 
 class Counted:
@@ -58,19 +63,18 @@ class Counted:
 
 @contextmanager
 def opened(engine: str, path: Path, schema: Schema, memory: int) -> Iterator[CountEngine]:
-    """Code a file on an engine."""
-    if engine == "memory":
-        yield MemoryEngine(*columns_of(encode(open_table(path), schema), schema))
-    elif engine == "duckdb":
-        with (
-            tempfile.TemporaryDirectory(dir=path.parent) as folder,
-            duckdb_engine(open_table(path), schema, memory=memory, home=Path(folder)) as counting,
-        ):
-            yield counting
-    else:
+    """Code a file."""
+    if engine == "spark":
         from sfumato.engines.spark import spark_engine
 
         with spark_engine(_session(memory).read.parquet(str(path)), schema) as counting:
+            yield counting
+    else:
+        room = memory - least_memory(schema) if engine == "local" else 0
+        with (
+            tempfile.TemporaryDirectory(dir=path.parent) as folder,
+            local_engine(open_table(path), schema, memory=room, home=Path(folder)) as counting,
+        ):
             yield counting
 
 
@@ -84,28 +88,40 @@ def _session(memory: int) -> Any:
     return session
 
 
-def _driver(memory: int) -> Path:
-    """Begin a session; give where the system tells about its driver."""
-    return Path("/proc", str(_session(memory).sparkContext._gateway.proc.pid))
+def _warm(memory: int, folder: Path) -> None:
+    """Begin a session, and let it count a few rows."""
+    few = write_grown(datasets.adult().table, 1000, folder / "adult-1000.parquet")
+    publish("diffgen", "spark", few, memory)
 
 
-def publish(method: str, engine: str, path: Path, memory: int) -> int:
-    """Publish from a file, up to the draft; give the number of passes."""
-    schema, epsilon = datasets.adult().schema, Fraction(1)
+def publish(method: str, engine: str, path: Path, memory: int) -> dict[str, float]:
+    """Publish from a file, up to the draft; give the number of passes, and the seconds of cores that coding took."""
+    schema, epsilon, before = datasets.adult().schema, Fraction(1), cores()
     with opened(engine, path, schema, memory) as counting:
+        coding = cores() - before
         counted = Counted(counting)
-        meter = Meter(counted, Unbooked(epsilon), Exact(None), Domain(schema.shape, len(schema.classes)))
-        METHODS[method].publish(meter, schema, METHODS[method].plan(schema, epsilon))
-        return counted.passes
+        if method == PAIRS:
+            counted.tally(pairs(schema))
+        else:
+            meter = Meter(counted, Unbooked(epsilon), Exact(None), Domain(schema.shape, len(schema.classes)))
+            METHODS[method].publish(meter, schema, METHODS[method].plan(schema, epsilon))
+        return {"passes": counted.passes, "coding": coding}
 
 
-def group_by(engine: str, path: Path, memory: int) -> int:
+def pairs(schema: Schema) -> Tally:
+    """Ask for all pairs of attributes, each cut into a few parts."""
+    cuts = [sorted({*range(0, leaves, -(-leaves // PARTS)), leaves}) for leaves in schema.shape]
+    grids = [
+        Grid.marginal(schema.shape, {one: cuts[one], other: cuts[other]})
+        for one, other in itertools.combinations(range(len(cuts)), 2)
+    ]
+    return Tally(Grid.whole(schema.shape), len(schema.classes), marginals=tuple(grids))
+
+
+def group_by(path: Path, memory: int) -> dict[str, float]:
     """The reference: count by all columns."""
     names = ", ".join(datasets.adult().table.column_names)
     query = f"SELECT count(*) FROM (SELECT {names}, count(*) FROM {{}} GROUP BY {names})"
-    if engine == "spark":
-        _session(memory).sql(query.format(f"parquet.`{path}`")).collect()
-        return 1
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         settings = {
             "memory_limit": f"{memory // 1000}KB",
@@ -114,32 +130,39 @@ def group_by(engine: str, path: Path, memory: int) -> int:
         }
         with duckdb.connect(config=settings) as connection:
             connection.execute(query.format(f"read_parquet('{path}')")).fetchall()
-    return 1
+    return {"passes": 1}
 
 
-def measure(work: Callable[[], int], beside: Path | None) -> None:
-    """Print what some work costs, as JSON: this process and, as /proc knows it, one beside it."""
-    wall, cores = time.perf_counter(), time.process_time() + _cores_of(beside)
-    passes = work()
-    cores = time.process_time() + _cores_of(beside) - cores
-    peak = max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, _peak_of(beside)) / 1024
-    print(json.dumps({"wall": time.perf_counter() - wall, "cores": cores, "passes": passes, "megabytes": peak}))
+def measure(work: Callable[[], dict[str, float]]) -> None:
+    """Print what some work costs, as JSON."""
+    wall, before = time.perf_counter(), cores()
+    found = work()
+    found |= {"wall": time.perf_counter() - wall, "cores": cores() - before, "megabytes": _peak() / 2**20}
+    print(json.dumps(found))
 
 
-def _cores_of(process: Path | None) -> float:
-    """Give the seconds of processors that a process has used: fields 14 and 15, of which the second is the name."""
-    if process is None:
-        return 0.0
-    ticks = (process / "stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+def cores() -> float:
+    """The seconds of processors that this process has used, and all below it, with those of them that have ended."""
+    return sum(sum(map(int, one[11:15])) for one in _processes()) / os.sysconf("SC_CLK_TCK")
 
 
-def _peak_of(process: Path | None) -> int:
-    """Give the most kilobytes that a process has had."""
-    if process is None:
-        return 0
-    told = (process / "status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in told if line.startswith("VmHWM"))
+def _peak() -> int:
+    """The most bytes that one of these processes has had."""
+    told = [Path("/proc", one[0], "status").read_text().splitlines() for one in _processes(numbered=True)]
+    return max(int(line.split()[1]) * 1024 for status in told for line in status if line.startswith("VmHWM"))
+
+
+def _processes(*, numbered: bool = False) -> list[list[str]]:
+    """What the system tells of this process and of all below it: the fields after the name, or its number instead."""
+    told: dict[str, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            told[path.name] = (path / "stat").read_text().rpartition(")")[2].split()
+    found, fresh = set[str](), {str(os.getpid())}
+    while fresh:
+        found |= fresh
+        fresh = {number for number, fields in told.items() if fields[1] in found} - found
+    return [[number] if numbered else told[number] for number in found]
 
 
 def measured(*arguments: str) -> dict[str, float]:
@@ -158,17 +181,21 @@ def main(given: argparse.Namespace) -> None:
     for rows in given.rows:
         path = write_grown(datasets.adult().table, rows, given.folder / f"adult-{rows}.parquet")
         print(f"{rows:,} rows, {path.stat().st_size / 2**20:,.0f} MB of Parquet, limit {given.memory >> 20:,} MB")
-        for engine in given.engines:
-            common = ["--engine", engine, "--file", str(path), "--memory", str(given.memory)]
-            reference = measured("--measure", "group-by", *common)
-            print(f"  {engine:7} GROUP BY   {_told(reference)}", flush=True)
-            for method in given.methods:
-                found = measured("--measure", method, *common)
+        common = ["--file", str(path), "--memory", str(given.memory)]
+        reference = measured("--measure", "group-by", *common)
+        print(f"  GROUP BY          {_told(reference)}", flush=True)
+        for method in given.methods:
+            here = None
+            for engine in given.engines:
+                found = measured("--measure", method, "--engine", engine, *common)
                 before = earlier.get((engine, method))
-                grown = "" if before is None else f"  exponent {_exponent(before, (rows, found['cores'])):.2f}"
+                ratio = f"{found['cores'] / reference['cores']:.2f} x GROUP BY"
+                ratio += "" if here is None else f", {found['cores'] / here['cores']:.2f} x local"
+                ratio += "" if before is None else f", exponent {_exponent(before, (rows, found['cores'])):.2f}"
                 earlier[engine, method] = (rows, found["cores"])
-                ratio = f"{found['cores'] / reference['cores']:.2f} x (cores)"
-                print(f"  {engine:7} {method:10} {_told(found)}  = {ratio}{grown}", flush=True)
+                here = found if engine == "local" else here
+                coding = f"coding {10**6 * found['coding'] / rows:.2f} µs a row"
+                print(f"  {method:10} {engine:6} {_told(found)}  {coding}  = {ratio}", flush=True)
 
 
 def _told(found: dict[str, float]) -> str:
@@ -186,17 +213,18 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=lambda text: int(float(text)), nargs="+", default=[10**5, 10**6, 10**7])
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, PAIRS], default=[*METHODS, PAIRS])
     parser.add_argument("--memory", type=lambda text: int(float(text)), default=4 * 2**30)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "sfumato-scale")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--engine", help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    driver = _driver(asked.memory) if asked.measure and asked.engine == "spark" else None
     if asked.measure == "group-by":
-        measure(lambda: group_by(asked.engine, asked.file, asked.memory), driver)
+        measure(lambda: group_by(asked.file, asked.memory))
     elif asked.measure:
-        measure(lambda: publish(asked.measure, asked.engine, asked.file, asked.memory), driver)
+        if asked.engine == "spark":
+            _warm(asked.memory, asked.file.parent)
+        measure(lambda: publish(asked.measure, asked.engine, asked.file, asked.memory))
     else:
         main(asked)

@@ -13,7 +13,7 @@ import command_line
 from debits import ROUND
 from handmade import release_of
 from sfumato import Release, Schema, datasets
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.privacy.ledger import Ledger
 from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table

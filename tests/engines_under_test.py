@@ -1,11 +1,11 @@
-"""The engines that the contract suite is run on: memory and DuckDB or, when `make test-scale` asks for it, Spark."""
+"""Where the contract suite counts: in memory and on disk or, when `make test-scale` asks for it, on Spark."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.account import columns_of
-from sfumato.engines.duckdb import duckdb_engine
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import local_engine
 from sfumato.privacy.tally import CountEngine, Counts
 from sfumato.schema.schema import Schema
-from sfumato.tables.encode import encode, refuse_misfits
 from sfumato.tables.sources import open_table
 
 ENOUGH = 10**9
@@ -29,21 +26,20 @@ Open = Callable[[Any, Schema], AbstractContextManager[CountEngine]]
 
 
 def in_memory(table: Any, schema: Schema) -> AbstractContextManager[CountEngine]:
-    coded = encode(open_table(table), schema)
-    refuse_misfits(coded)
-    return nullcontext(MemoryEngine(*columns_of(coded, schema)))
+    return local_engine(open_table(table), schema, memory=ENOUGH, home=Path("nowhere"))
 
 
 @contextmanager
-def by_duckdb(table: Any, schema: Schema) -> Iterator[CountEngine]:
+def on_disk(table: Any, schema: Schema) -> Iterator[CountEngine]:
+    """Give rows no memory at all."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        duckdb_engine(open_table(table), schema, memory=ENOUGH, home=Path(folder)) as engine,
+        local_engine(open_table(table), schema, memory=0, home=Path(folder)) as engine,
     ):
         yield engine
 
 
-OPENERS: dict[str, Open] = {"memory": in_memory, "duckdb": by_duckdb}
+OPENERS: dict[str, Open] = {"memory": in_memory, "disk": on_disk}
 if os.environ.get("SFUMATO_TEST_SPARK"):
     from spark_sessions import by_spark
 
@@ -69,3 +65,5 @@ def assert_same(left: Counts, right: Counts) -> None:
     for attribute, breakdown in left.by_leaf.items():
         assert np.array_equal(breakdown.keys, right.by_leaf[attribute].keys)
         assert np.array_equal(breakdown.counts, right.by_leaf[attribute].counts)
+    assert len(left.marginals) == len(right.marginals)
+    assert all(np.array_equal(mine, theirs) for mine, theirs in zip(left.marginals, right.marginals, strict=True))

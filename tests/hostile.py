@@ -27,6 +27,7 @@ from sfumato.errors import SfumatoError
 from sfumato.privacy.ledger import Ledger
 from sfumato.release.manifest import Manifest
 from sfumato.release.risk import claims_about
+from sfumato.schema.codebooks import read_codebook
 from sfumato.schema.conditions import read_condition
 from sfumato.without_epsilon.confidence import read_knowledge
 from test_confidence_releases import RULES, STATISTICS
@@ -34,6 +35,17 @@ from test_confidence_releases import SCHEMA as PATIENTS
 from test_confidence_releases import TABLE as SICK
 
 Target = Callable[[bytes], None]
+WRITTEN = b"""\
+attributes:
+  a: {kind: numeric, lower: 0, upper: 5000, grid: log, written: "1.234,5"}
+  b: {kind: numeric, lower: 2000-01-01, upper: 2009-12-31, borders: [2005-01-01], written: DD.MM.YYYY}
+  c: {kind: categorical, codes: "[A-Z](AT|DE)[0-9]", taxonomy: [Other], unseen: Other}
+  d: {kind: class, taxonomy: [no, yes], labels: {"0": no, "1": yes}}
+"""
+BOOK = (
+    b'{"fields": [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}}], '
+    b'"missingValues": ["-9"], "primaryKey": "id"}'
+)
 
 
 @cache
@@ -87,6 +99,17 @@ def taxonomy_file(data: bytes) -> None:
     path.write_bytes(data)
     tree = Taxonomy.of_hierarchy(_rows(str(path)))
     assert Taxonomy.of_hierarchy(tree.hierarchy).leaves == tree.leaves
+
+
+def code_book(data: bytes) -> None:
+    """Read JSON, codes and labels, or a hierarchy: the first byte says which."""
+    kind, columns = (data[0] if data else 0) % 3, ["sex", "age"]
+    folder = workplace() / "books"
+    folder.mkdir(exist_ok=True)
+    path = (workplace() / "book.json", workplace() / "people_sex.csv", folder / "age.csv")[kind]
+    path.write_bytes(data[1:])
+    found = read_codebook(folder if kind == 2 else path, columns)
+    assert found.columns or kind == 0
 
 
 def condition(data: bytes) -> None:
@@ -159,7 +182,7 @@ def release_file(data: bytes) -> None:
 TARGETS: dict[str, Target] = {
     one.__name__: one
     for one in (
-        *(schema_file, taxonomy_file, condition, question_file, sql, record),
+        *(schema_file, taxonomy_file, code_book, condition, question_file, sql, record),
         *(manifest, statistics_file, rules_file, ledger_file, release_file),
     )
 }
@@ -181,7 +204,12 @@ def seeds() -> dict[str, list[bytes]]:
         for at, path in enumerate(sorted(folder.iterdir()))
     ]
     return {
-        "schema_file": [release().schema.dump().encode(), BOXES.dump().encode(), PATIENTS.dump().encode()],
+        "schema_file": [release().schema.dump().encode(), BOXES.dump().encode(), PATIENTS.dump().encode(), WRITTEN],
+        "code_book": [
+            b"\0" + BOOK,
+            b"\1code;label\n1;Female\n2;Male\n",
+            b"\02" + b"1;[0, 5[;*\n2;[0, 5[;*\n7;[5, 10[;*\n",
+        ],
         "taxonomy_file": [b"Dancer;Artist;*\nWriter;Artist;*\nRetired;Retired;*\n"],
         "condition": [b"age between 30 and 40 and job = 'Artist'", b"born < 1990-01-20 and job in (Lawyer, Writer)"],
         "question_file": [b'condition\nage < 30\n"job in (Lawyer, Writer)"\n', b"age < 30\nwage >= 30\n"],

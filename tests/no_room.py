@@ -15,7 +15,9 @@ import duckdb
 from sfumato.privacy.ledger import Ledger, Publication
 
 PROGRAM = "from sfumato.cli import main; main()"
-NO_ROOM = "error: the rows must fit in DuckDB's memory and its folder together. Allow more memory, or free the disk.\n"
+NO_ROOM = (
+    "error: the coded rows must fit in memory, or in the folder for what is beyond it. Allow more, or free the disk.\n"
+)
 
 
 def people(folder: Path, rows: int, attributes: int) -> Path:
@@ -30,7 +32,7 @@ def people(folder: Path, rows: int, attributes: int) -> Path:
 
 
 def published(table: Path, *options: str, largest_file: int | None = None) -> subprocess.CompletedProcess[str]:
-    """Publish with DuckDB in a process of its own, which can write no file beyond a size."""
+    """Publish in a process of its own, which can write no file beyond a size."""
 
     def limit() -> None:
         if largest_file is not None:
@@ -38,7 +40,7 @@ def published(table: Path, *options: str, largest_file: int | None = None) -> su
 
     command = ["publish", table.name, "--method", "diffmulti", "--specializations", "20", "--epsilon", "1"]
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *command, "--out", "out", "--engine", "duckdb", *options],
+        [sys.executable, "-c", PROGRAM, *command, "--out", "out", *options],
         cwd=table.parent,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         preexec_fn=limit,

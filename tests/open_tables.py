@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sfumato import Schema
-from sfumato.engines.memory import MemoryListing
+from sfumato.engines.local import MemoryListing
 from sfumato.privacy.budget import NonPrivate
 from sfumato.privacy.exact_counts import ExactCounts
 from sfumato.privacy.measurements import Draft

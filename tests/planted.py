@@ -18,7 +18,7 @@ from sfumato import DiffGen, Laplace
 from sfumato.audit import PAIRS, Pair, attack
 from sfumato.audit.attack import Finding
 from sfumato.audit.events import SCHEMA
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import histogram
 from sfumato.methods.method import Method

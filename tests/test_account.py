@@ -19,7 +19,7 @@ import pytest
 
 from handmade import assert_same_draft
 from sfumato import Account, DiffGen, DiffMulti, Release, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import LocalEngine
 from sfumato.errors import (
     BudgetError,
     CountError,
@@ -53,11 +53,11 @@ PROGRAM = """
 import os, signal, sys
 import pyarrow as pa
 from sfumato import Account, DiffGen, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import LocalEngine
 
 schema, ledger, out, epsilon, dies_at = sys.argv[1:]
 passes = 0
-really = MemoryEngine.tally
+really = LocalEngine.tally
 
 def tally(self, question):
     global passes
@@ -66,7 +66,7 @@ def tally(self, question):
         os.kill(os.getpid(), signal.SIGKILL)
     return really(self, question)
 
-MemoryEngine.tally = tally
+LocalEngine.tally = tally
 table = pa.table({"job": ["Engineer"] * 9, "age": [30] * 9, "class": ["Y"] * 9})
 Account(ledger, Schema.loads(schema)).publish(table, DiffGen(specializations=3), epsilon, out=out or None)
 """
@@ -185,7 +185,7 @@ def test_a_lifetime_budget_is_spent_once(account: Account) -> None:
 def test_a_method_that_fails_midway_keeps_its_debits_and_gives_the_rest_back(
     account: Account, tmp_path: Path, monkeypatch, error: type[BaseException], told: type[BaseException]
 ) -> None:
-    really = MemoryEngine.tally
+    really = LocalEngine.tally
     looks = []
 
     def second_look_fails(self, tally):
@@ -194,7 +194,7 @@ def test_a_method_that_fails_midway_keeps_its_debits_and_gives_the_rest_back(
             raise error
         return really(self, tally)
 
-    monkeypatch.setattr(MemoryEngine, "tally", second_look_fails)
+    monkeypatch.setattr(LocalEngine, "tally", second_look_fails)
     with pytest.raises(told):
         account.publish(TABLE, DiffGen(specializations=3), 1, out=tmp_path / "release")
     (publication,) = account.statement().publications
@@ -268,7 +268,7 @@ class Unreadable(DiffMulti):
 def test_what_the_named_model_cannot_read_is_neither_counted_nor_paid(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MemoryEngine, "tally", lambda *_: pytest.fail("it looked"))
+    monkeypatch.setattr(LocalEngine, "tally", lambda *_: pytest.fail("it looked"))
     with pytest.raises(ReleaseError, match="what the release's model can read"):
         account.publish(TABLE, Unreadable(margins=0), 1)
     (publication,) = account.statement().publications

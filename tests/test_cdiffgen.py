@@ -10,7 +10,7 @@ import pytest
 
 from replay import Recorder, run
 from sfumato import Account, CDiffGen, DiffGen, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import BudgetError, MethodError, QueryError
 from sfumato.geometry.candidates import Specialization, stages_of
 from sfumato.geometry.grid import Grid

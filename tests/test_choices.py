@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import PrivacyError
 from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid

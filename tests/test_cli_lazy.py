@@ -113,7 +113,9 @@ def test_a_traceback_is_shown_to_those_who_ask() -> None:
 
 
 def test_helps_name_the_methods_that_are_registered() -> None:
-    told = {name: " ".join(done(name, "--help").split()) for name in ("publish", "compare")}
+    told = {
+        name: " ".join(done(name, said).split()) for name, said in (("publish", "--help-all"), ("compare", "--help"))
+    }
     *first, last = WITHOUT_EPSILON
     others = f"{', '.join(first)} and {last}"
     assert f"for all methods but {others}, which have none" in told["publish"]

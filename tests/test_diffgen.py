@@ -9,7 +9,7 @@ import pytest
 
 from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffGen, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import BudgetError, MethodError
 from sfumato.geometry.candidates import most_specializations
 from sfumato.privacy.meter import Meter

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from replay import Purse, Recorder, domain_of, run
 from sfumato import DiffMulti, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import BudgetError, MethodError
 from sfumato.geometry.candidates import Candidates, Divisions, longest_path, most_specializations_of_boxes
 from sfumato.geometry.grid import Grid
@@ -54,6 +54,13 @@ def table_1() -> MemoryEngine:
 def shared(total: int, sizes: list[int], lots: list[int] | None = None) -> list[int]:
     one = np.zeros(len(sizes), np.int64)
     return share_out(np.array([total]), one, np.array(sizes), np.array(lots or range(len(sizes)))).tolist()
+
+
+def test_very_many_attributes_allow_fewer_regions() -> None:
+    wide = Schema.parse({"attributes": {f"a{n}": {"kind": "categorical", "taxonomy": ["x", "y"]} for n in range(1000)}})
+    assert DiffMulti().steps_for(wide) == 1000
+    assert DiffMulti(specializations=7).steps_for(wide) == 7
+    assert DiffMulti().expected_cells(wide) == 4000
 
 
 def test_example_4_2_even_distribution() -> None:

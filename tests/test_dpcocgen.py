@@ -10,7 +10,7 @@ import pytest
 
 from replay import Recorder, run
 from sfumato import Account, DPCocGen, Release, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.dpcocgen import NO_STRUCTURE

@@ -20,7 +20,9 @@ from one_column import TENTHS, YEAR, coded, codes, loose, names, numeric, reason
 from sfumato.errors import SchemaError, TableError
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Schema
-from sfumato.tables.encode import CellFinder, Coded, Misfit, encode, refuse_misfits, survey
+from sfumato.tables.coders import CellFinder
+from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits
+from sfumato.tables.findings import survey
 from sfumato.tables.sources import open_table
 
 CANARY = "KANARIENVOGEL"
@@ -262,7 +264,7 @@ def test_many_batches_and_changing_dictionaries(monkeypatch: pytest.MonkeyPatch)
 def test_a_survey_tells_what_coding_does_and_keeps_nothing() -> None:
     schema = Schema.parse({"attributes": {"x": {"kind": "numeric", "lower": 0, "upper": 9}}})
     table = pa.table({"x": ["1", "12", "?", "word", None], "y": [1] * 5})
-    whole, found = encode(open_table(table), schema), survey(open_table(table), schema)
+    whole, found = encode(open_table(table), schema), survey(open_table(table), schema)[0]
     assert (found.rows, found.misfits, found.outside) == (5, whole.misfits, whole.outside)
     assert found.undeclared == whole.undeclared == ("y",)
     assert found.misfits

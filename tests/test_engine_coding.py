@@ -1,15 +1,19 @@
-"""Values are coded inside an engine as they are coded in memory: the same leaf, the same refusal, to the last bit."""
+"""Values are coded wherever they are as a table is coded here: the same leaf, the same refusal, to the last bit."""
 
 from __future__ import annotations
 
 import datetime
+import json
+import os
+import pickle
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,8 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_column import TENTHS, YEAR, names, numeric
-from sfumato.engines.coding import TableCoding
-from sfumato.engines.duckdb import write_slots
+from sfumato.engines.spark import coding_of, layout_of, shipped
 from sfumato.schema.schema import Schema
 from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table
@@ -208,7 +211,8 @@ Slots = dict[str, tuple[list[int], dict[str, int]]]
 """By attribute the codes, 0 where there is none, and how many there are not, by reason."""
 
 
-def by_memory(table: Any, schema: Schema) -> Slots:
+def here(table: Any, schema: Schema) -> Slots:
+    """Code a table."""
     coded = encode(open_table(table), schema)
     reasons: dict[str, dict[str, int]] = {name: {} for name in coded.columns}
     for misfit in coded.misfits:
@@ -216,42 +220,37 @@ def by_memory(table: Any, schema: Schema) -> Slots:
     return {name: (coded.columns[name].tolist(), reasons[name]) for name in schema.predictors}
 
 
-def by_stream(table: Any, schema: Schema) -> Slots:
-    """Give the slots that DuckDB holds of what streamed to it."""
-    with duckdb.connect() as connection:
-        return written(connection, open_table(table), schema)
+def row_by_row(table: Any, schema: Schema) -> Slots:
+    """Code each row in a batch of its own."""
+    batches = [batch for at in range(table.num_rows) for batch in table.slice(at, 1).to_batches()]
+    alone = Table(table.column_names, lambda asked: (batch.select(list(asked)) for batch in batches))
+    coded = encode(alone, schema)
+    assert coded.rows == table.num_rows
+    reasons: dict[str, dict[str, int]] = {name: {} for name in coded.columns}
+    for misfit in coded.misfits:
+        reasons[misfit.column][misfit.reason] = misfit.rows
+    return {name: (coded.columns[name].tolist(), reasons[name]) for name in schema.predictors}
 
 
-def by_sql(connection: duckdb.DuckDBPyConnection, schema: Schema) -> Slots:
-    """Give the slots of what DuckDB reads itself."""
-    columns = [name for name, *_ in connection.execute("DESCRIBE held").fetchall()]
-    return written(connection, Table(columns, lambda _: iter(()), "held"), schema)
+def on_an_executor(table: Any, schema: Schema) -> Slots:
+    """Code as an executor does, by a coder that has travelled."""
+    task = pickle.loads(pickle.dumps(coding_of(table.column_names, schema)))
+    return slots_of(task(iter(table.select(list(task.coder.encoders)).combine_chunks().to_batches())), schema)
 
 
-def written(connection: duckdb.DuckDBPyConnection, table: Table, schema: Schema) -> Slots:
-    coding = write_slots(connection, table, schema, [])
-    slots = connection.execute(f"SELECT * FROM coded ORDER BY c{len(schema.predictors) - 1}").fetchnumpy()
-    return slots_of(coding, slots)
-
-
-@contextmanager
-def held(table: Any) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Let DuckDB hold a table as its own."""
-    with duckdb.connect() as connection:
-        connection.register("given", table)
-        connection.execute("CREATE TABLE held AS SELECT * FROM given")
-        yield connection
-
-
-def slots_of(coding: TableCoding, slots: dict[str, Any]) -> Slots:
-    """Take the reasons out of the slots."""
-    found: Slots = {}
-    for column, name in coding.names.items():
-        leaves = coding.codings[column].leaves
-        codes = [int(slot) if slot < leaves else 0 for slot in slots[column]]
-        reasons = Counter(REASONS[coding.codings[column].reason(int(slot))] for slot in slots[column] if slot >= leaves)
-        found[name] = (codes, dict(reasons))
-    return found
+def slots_of(batches: Iterable[pa.RecordBatch], schema: Schema) -> Slots:
+    """Take codes and reasons out of what executors give."""
+    codes: dict[str, list[int]] = {name: [] for name in schema.predictors}
+    reasons: dict[str, Counter[str]] = {name: Counter() for name in schema.predictors}
+    for block, told in (row.values() for batch in batches for row in batch.to_pylist()):
+        if told is not None:
+            for name, reason, rows in json.loads(told):
+                reasons[name][REASONS[reason]] += rows
+        else:
+            unpacked = layout_of(schema).unpacked(block)
+            for name, column in zip(codes, unpacked.columns, strict=True):
+                codes[name] += column.tolist()
+    return {name: (codes[name], dict(reasons[name])) for name in codes}
 
 
 def table_of(column: Any, facts: dict[str, dict[str, Any]], more: dict[str, Any]) -> tuple[Any, Schema]:
@@ -265,35 +264,21 @@ def assert_alike(
     code: Callable[[Any, Schema], Slots], column: Any, facts: dict[str, dict[str, Any]], more: dict[str, Any]
 ) -> None:
     table, schema = table_of(column, facts, more)
-    found, expected = code(table, schema), by_memory(table, schema)
+    found, expected = code(table, schema), here(table, schema)
     for name in facts:
         assert found[name] == expected[name], name
 
 
 @pytest.mark.parametrize("kind", list(COLUMNS))
 @pytest.mark.parametrize("more", [{}, MISSING], ids=["plain", "missing"])
-def test_what_streams_to_duckdb_is_coded_as_in_memory(kind: str, more: dict[str, Any]) -> None:
-    @settings(max_examples=1, database=None)
+@pytest.mark.parametrize("code", [row_by_row, on_an_executor])
+def test_a_row_is_coded_by_itself_wherever_it_is(
+    kind: str, more: dict[str, Any], code: Callable[[Any, Schema], Slots]
+) -> None:
+    @settings(max_examples=3, database=None)
     @given(COLUMNS[kind])
     def check(column: Any) -> None:
-        assert_alike(by_stream, column, FACTS, more)
-
-    check()
-
-
-UNHELD = {"nanosecond", "far second", "half", "while", "elsewhere"}
-"""What DuckDB itself cannot hold as it is."""
-
-
-@pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind not in UNHELD])
-@pytest.mark.parametrize("more", [{}, MISSING], ids=["plain", "missing"])
-def test_what_duckdb_reads_itself_is_coded_as_in_memory(kind: str, more: dict[str, Any]) -> None:
-    @settings(max_examples=2, database=None)
-    @given(COLUMNS[kind])
-    def check(column: Any) -> None:
-        table, schema = table_of(column, FACTS, more)
-        with held(table) as connection:
-            assert by_sql(connection, schema) == by_memory(connection.table("held"), schema)
+        assert_alike(code, column, FACTS, more)
 
     check()
 
@@ -319,25 +304,44 @@ ODD: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", list(ODD))
 @pytest.mark.parametrize("missing", [[], ["inf"], ["1e19", "1970-01-01"]], ids=["none", "inf", "far"])
-def test_odd_values_are_coded_as_in_memory(name: str, missing: list[str]) -> None:
+@pytest.mark.parametrize("code", [row_by_row, on_an_executor])
+def test_odd_values_too(name: str, missing: list[str], code: Callable[[Any, Schema], Slots]) -> None:
     table, schema = table_of(ODD[name], NAMED, {"missing_values": missing})
-    assert by_stream(table, schema) == by_memory(table, schema)
-    if name not in ("before 1970", "in Tokyo", "latin"):
-        with held(table) as connection:
-            assert by_sql(connection, schema) == by_memory(connection.table("held"), schema)
-
-
-def test_columns_that_differ_in_case_alone_are_not_confused() -> None:
-    schema = Schema.parse({"attributes": {"Age": numeric(0, 9), "age": numeric(0, 9), "age_1": numeric(0, 9)}})
-    table = pa.table({"age_1": [3], "age": [2], "Age": [1]})
-    assert by_stream(table, schema) == by_memory(table, schema)
+    assert code(table, schema) == here(table, schema)
 
 
 def test_batches_may_be_of_different_types() -> None:
-    """Each is coded by its own; DuckDB would take all for such as the first."""
+    """Each is coded by its own."""
     schema = Schema.parse({"attributes": {"x": names("a", "b", "other", unseen="other"), "row": ROWS}})
     columns = [pa.array(["a"]), pa.array(["b"], pa.large_string()), pa.array(["b"]).dictionary_encode(), pa.array([1])]
     batches = [pa.record_batch({"x": column, "row": [1000 + place]}) for place, column in enumerate(columns)]
     table = Table(["x", "row"], lambda asked: (batch.select(list(asked)) for batch in batches))
-    with duckdb.connect() as connection:
-        assert written(connection, table, schema)["x"] == ([0, 1, 1, 2], {})
+    assert encode(table, schema).columns["x"].tolist() == [0, 1, 1, 2]
+
+
+EXECUTOR = """
+import pickle, sys
+sys.modules.update(dict.fromkeys(["pydantic", "duckdb", "narwhals", "yaml", "click"]))
+run, table = pickle.loads(sys.stdin.buffer.read())
+batches = list(run(iter(table.to_batches())))
+assert not [name for name in sys.modules if name.startswith("sfumato")]
+sys.stdout.buffer.write(pickle.dumps(batches))
+"""
+
+
+def test_an_executor_needs_nothing_of_ours_but_numpy_and_arrow(tmp_path: Path) -> None:
+    """A process that can import neither this package nor what it needs does a task that came along with its text."""
+    cloudpickle = pytest.importorskip("cloudpickle", reason="Spark has its own")
+    table, schema = table_of(pa.array(["a", " b ", "x"]), {"x": names("a", "b"), "y": numeric(0, 9)}, {})
+    sent = cloudpickle.dumps((shipped(coding_of(table.column_names, schema), cloudpickle), table))
+    bare = [path for path in sys.path if path.endswith("site-packages")]
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path += {bare!r}\n{EXECUTOR}"],
+        input=sent,
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert slots_of(pickle.loads(ran.stdout), schema) == here(table, schema)

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from contracts import SOME_OF_EACH
-from engines_under_test import ENGINES, Open, by_duckdb, in_memory
+from engines_under_test import ENGINES, Open, in_memory, on_disk
 from replay import domain_of
 from sfumato import DiffGen, datasets
 from sfumato.account import Unbooked, certificate, sealed
+from sfumato.engines import kernel
 from sfumato.errors import MethodError
 from sfumato.methods.method import Method
 from sfumato.privacy.mechanisms import Exact
@@ -94,10 +95,11 @@ def test_diffgen_passes_twice_over_the_rows(open_engine: Open, tmp_path: Path) -
 def test_batches_and_order_do_not_matter_to_a_release(
     method: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that DuckDB streams in several batches, each of which steps down the tree by itself."""
+    """Rows that come in several batches and lie in several blocks, each of which steps down the tree by itself."""
     monkeypatch.setattr(streams, "BATCH_ROWS", 2048)
+    monkeypatch.setattr(kernel, "BLOCK", 1000)
     schema, shuffled = schema_for(method), people().take(pa.array(np.random.default_rng(2).permutation(6000)))
-    with by_duckdb(shuffled, schema) as engine:
+    with on_disk(shuffled, schema) as engine:
         assert published(method, schema, engine, tmp_path / "release") == expected(method)
 
 

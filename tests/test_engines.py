@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing
-from pathlib import Path
+from contextlib import AbstractContextManager
+from itertools import combinations
 
-import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines_under_test import ENGINES, OPENERS, Open, assert_same, coded_table, in_memory
-from sfumato.engines import memory
-from sfumato.engines.dialect import Rows
-from sfumato.engines.duckdb import DuckDBEngine, NodeFile
+from sfumato.engines import kernel, rounds
+from sfumato.engines.local import MemoryEngine
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Partition, Tree
 from sfumato.privacy.tally import CountEngine, Tally
@@ -120,11 +118,27 @@ def test_blocks_do_not_matter(dense: int, monkeypatch: pytest.MonkeyPatch) -> No
     rows = random_rows(1000)
     with opened(in_memory, rows) as engine:
         whole = engine.tally(ASKED)
-        monkeypatch.setattr(memory, "DENSE", dense)
-        for block in (7, 64):
-            monkeypatch.setattr(memory, "BLOCK", block)
-            monkeypatch.setattr(memory, "SORTED_BLOCK", block)
+    monkeypatch.setattr(rounds, "DENSE", dense)
+    for block in (7, 64):
+        monkeypatch.setattr(kernel, "BLOCK", block)
+        with opened(in_memory, rows) as engine:
             assert_same(whole, engine.tally(ASKED))
+
+
+@ENGINES
+@settings(max_examples=EXAMPLES)
+@given(rows=tables, partition=st.one_of(grids, trees), data=st.data())
+def test_marginals_are_counted_beside_the_places(
+    open_engine: Open, rows: np.ndarray, partition: Partition, data: st.DataObject
+) -> None:
+    """All pairs of attributes, cut anywhere, in the pass that counts the places."""
+    cuts = [sorted({0, leaves, *data.draw(st.sets(st.integers(0, leaves)))}) for leaves in SHAPE]
+    pairs = [Grid.marginal(SHAPE, {one: cuts[one], other: cuts[other]}) for one, other in combinations(range(3), 2)]
+    with opened(open_engine, rows) as engine:
+        counts = engine.tally(Tally(partition, CLASSES, (0,), marginals=tuple(pairs)))
+    assert counts.by_place.sum() == len(rows)
+    for grid, found in zip(pairs, counts.marginals, strict=True):
+        assert np.array_equal(found, np.stack([by_hand(rows, box) for box in grid.boxes(0, grid.regions)]))
 
 
 @ENGINES
@@ -144,17 +158,15 @@ def test_rows_that_are_alike_count_as_often_as_there_are(open_engine: Open) -> N
             assert_same(engine.tally(asked), reference.tally(asked))
 
 
-def test_counts_have_64_bits(tmp_path: Path) -> None:
+def test_counts_have_64_bits() -> None:
     """Three rows that stand for more records than 32 bits can tell, and than a double can."""
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t AS SELECT 1::UTINYINT AS c0, 2::UTINYINT AS k, (2^60)::BIGINT + 1 AS w")
-        connection.execute("INSERT INTO t VALUES (1, 2, 2147483647), (0, 0, 5000000000)")
-        with closing(NodeFile(tmp_path / "nodes")) as nodes:
-            engine = DuckDBEngine(connection, Rows("t", 1, weighted=True), nodes)
-            answers = [engine.tally(Tally(whole, 3, (0,))) for whole in (Grid.whole((2,)), Tree.whole((2,)))]
-    for counts in answers:
-        assert counts.by_place.tolist() == [[5000000000, 0, 2**60 + 2**31]]
-        assert counts.by_leaf[0].counts.tolist() == [[5000000000, 0, 0], [0, 0, 2**60 + 2**31]]
+    codes, classes = np.array([1, 1, 0], np.uint8), np.array([2, 2, 0], np.uint8)
+    engine = MemoryEngine([codes], classes, np.array([2**60 + 1, 2**31 - 1, 5_000_000_000]))
+    for whole in (Grid.whole((2,)), Tree.whole((2,))):
+        counts = engine.tally(Tally(whole, 3, (0,), marginals=(Grid.finest((2,)),)))
+        assert counts.by_place.tolist() == [[5_000_000_000, 0, 2**60 + 2**31]]
+        assert counts.by_leaf[0].counts.tolist() == [[5_000_000_000, 0, 0], [0, 0, 2**60 + 2**31]]
+        assert counts.marginals[0].tolist() == [[5_000_000_000, 0, 0], [0, 0, 2**60 + 2**31]]
 
 
 @ENGINES

@@ -9,7 +9,7 @@ import pytest
 
 from replay import Recorder, run
 from sfumato import Laplace
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import MethodError
 
 

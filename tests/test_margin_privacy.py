@@ -16,7 +16,7 @@ from contracts import cases, first_of_each
 from replay import Recorder, compare, domain_of, run
 from sfumato import METHODS, Release, Schema
 from sfumato.account import Unbooked, certificate, sealed
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import PrivacyError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from replay import Purse, Recorder
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import BudgetError, LedgerError
 from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid

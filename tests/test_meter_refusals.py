@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from replay import Purse, Recorder
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import CountError, PrivacyError, ReleaseError
 from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid

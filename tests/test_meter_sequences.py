@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import mutants
 from paths import boxes_of, paid_by_points, places_of, points_of, used
 from replay import Purse, Recorder
-from sfumato.engines import memory
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines import local, rounds
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import BudgetError, PrivacyError
 from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid
@@ -204,8 +204,8 @@ def test_on_one_growing_tree_everyone_is_charged_to_the_grain(chance: Random) ->
 @given(chance=by_chance, block=st.integers(1, 5), dense=st.sampled_from([0, 20]))
 def test_sequences_are_counted_exactly_in_small_blocks(chance: Random, block: int, dense: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "DENSE", dense)
-        for module, name in [(memory, "BLOCK"), (memory, "SORTED_BLOCK"), (scoring, "CHUNK")]:
+        patch.setattr(rounds, "DENSE", dense)
+        for module, name in [(local, "BLOCK"), (scoring, "CHUNK")]:
             patch.setattr(module, name, block)
         check_sequence(chance, ANYTHING, exact=False)
 

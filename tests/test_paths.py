@@ -18,7 +18,7 @@ from handmade import assert_same_draft
 from paths import NOWHERE, boxes_of, charged, paid_by_points, places_of, points_of, used
 from replay import Call, Purse, Recorder, Replayer, domain_of, loss_of
 from sfumato import METHODS, DiffMulti
-from sfumato.engines import memory
+from sfumato.engines import local, rounds
 from sfumato.methods.method import Method
 from sfumato.models import model_type
 from sfumato.models.tree import TreeModel
@@ -99,7 +99,7 @@ def neighbours(
     replayer = Replayer(recorder)
     with pytest.MonkeyPatch.context() as patch:
         for name, size in sizes.items():
-            patch.setattr(scoring if name == "CHUNK" else memory, name, size)
+            patch.setattr({"CHUNK": scoring, "BLOCK": local, "DENSE": rounds}[name], name, size)
         right = publish(method, [*table, extra], epsilon, replayer)
     replayer.finish()
     return left, right
@@ -192,7 +192,7 @@ def test_sizes_of_blocks_change_nothing(
     method: Method, table: list, extra: tuple, seed: int, block: int, dense: int
 ) -> None:
     """Small blocks, counting by sorting and small chunks of candidates are met by the neighbour alone."""
-    small = {"BLOCK": block, "SORTED_BLOCK": 2 * block, "DENSE": dense, "CHUNK": block}
+    small = {"BLOCK": block, "DENSE": dense, "CHUNK": block}
     left, right = neighbours(method, table, extra, Fraction(6), seed, **small)
     check_losses(left, right, extra)
     assert_same_draft(left.draft, right.draft)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from contracts import EVERY_METHOD, ONE_OF_EACH
 from replay import Purse, Recorder, compare, domain_of, loss_of, run
 from sfumato import CDiffGen, DiffGen, Schema
-from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.local import MemoryEngine
 from sfumato.errors import MethodError
 from sfumato.geometry.candidates import Candidates
 from sfumato.geometry.grid import Grid

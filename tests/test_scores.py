@@ -18,6 +18,7 @@ from sfumato.errors import MethodError, PrivacyError
 from sfumato.privacy.scores import (
     SCORES,
     BalancedMax,
+    Beyond,
     CertaintyGain,
     Children,
     Deviation,
@@ -39,6 +40,8 @@ ALL = [
     Discernibility(),
     CertaintyGain(),
     PenaltyLeft(),
+    Beyond(rows=7),
+    Beyond(rows=100, upper=False),
     *(WeightedGain(rows=rows) for rows in ROWS),
 ]
 NAMES = [f"{score.name}-{getattr(score, 'rows', '')}".rstrip("-") for score in ALL]

@@ -263,8 +263,10 @@ def test_a_table_can_be_read_twice_and_left_half_way(write: Writer) -> None:
         (f'a,b\n"{CANARY}"x,2\n', r"closed \(line 2\)"),
         (f"a,b\n{CANARY}é,2\n".encode("latin-1"), r"UTF-8 text \(line 2\)"),
         (f"é,b\n{CANARY},2\n".encode("latin-1"), "UTF-8 text"),
-        (f"a,b\n{CANARY},2\n".encode("utf-16"), "UTF-8 text"),
-        (f"a,b,a\n{CANARY},2,3\n", r"columns 1, 3 must have distinct names"),
+        (f"a,b\n{CANARY},2\n".encode("utf-16-le"), "UTF-8 text"),
+        (f"a,b,a\n{CANARY},2,3\n", r"columns 1, 3 \(a\) must have distinct names"),
+        (f"{CANARY},7,{CANARY}\n{CANARY},8,3\n", r"columns 1, 3 must have distinct names"),
+        (f"{CANARY},x,{CANARY}\n{CANARY},y,z\n", r"columns 1, 3 must have distinct names"),
         (f"\n\na,b\n{CANARY},2\n", "first line"),
         (f'"a,b\n{CANARY},2\n', "well-formed"),
         ("", "must not be empty"),
@@ -320,7 +322,7 @@ def test_names_that_are_no_tables_are_refused(write: Writer, tmp_path: Path) -> 
     (tmp_path / "folder.csv").mkdir()
     assert "must exist" in str(refusal(tmp_path / "nowhere.csv"))
     assert "folder" in str(refusal(tmp_path / "folder.csv"))
-    for name in ("t.xlsx", "t", "t.parquet.gz", "t.gz", ".csv"):
+    for name in ("t.docx", "t", "t.parquet.gz", "t.gz", ".csv"):
         assert ".parquet" in str(refusal(write(name, "a\n1\n")))
 
 
@@ -350,3 +352,31 @@ def test_repr_shows_names_only(write: Writer) -> None:
 def test_the_reader_of_files_draws_no_bar_of_its_own() -> None:
     with duck.connect() as connection:
         assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "cp850"])
+def test_other_encodings_are_read_when_they_are_said(write: Writer, encoding: str) -> None:
+    text = 'naïve;größe\r\n"é;\n";1\r\n;Ü\r\n'
+    table = open_table(tables.Encoded(write("other.csv", text.encode(encoding)), encoding))
+    assert table.columns == ["naïve", "größe"]
+    assert rows(table, ["größe", "naïve"]) == [
+        {"größe": "1", "naïve": "é;\n"},
+        {"größe": "Ü", "naïve": None},
+    ]
+
+
+def test_the_mark_of_utf_16_is_enough(write: Writer) -> None:
+    table = open_table(write("marked.csv", "a,b\nü,2\n".encode("utf-16")))
+    assert rows(table, ["a"]) == [{"a": "ü"}]
+
+
+def test_bad_encodings_are_refused(write: Writer) -> None:
+    path = write("x.csv", f"a,b\n{CANARY},2\n")
+    with pytest.raises(TableError, match=r"encoding \(klingon\) must be one that Python knows"):
+        open_table(tables.Encoded(path, "klingon"))
+    with pytest.raises(TableError, match="must be an unpacked CSV or TSV file"):
+        open_table(tables.Encoded(path.with_suffix(".parquet"), "cp1252"))
+    broken = write("broken.csv", f"a,b\n{CANARY}\n".encode("cp1252"))
+    with pytest.raises(TableError, match="well-formed") as caught:
+        rows(open_table(tables.Encoded(broken, "cp1252")), ["a"])
+    assert CANARY not in str(caught.value)

@@ -31,7 +31,7 @@ def test_every_point_lies_in_exactly_one_end_and_is_located_there(tree: Tree) ->
 def test_one_step_from_the_coarser_tree_is_the_way_from_the_root(stages: list[Tree]) -> None:
     nodes = stages[0].locate(list(POINTS.T), len(POINTS))
     for coarser, tree in pairwise(stages):
-        tree.descend(list(POINTS.T), nodes)
+        tree.walk(coarser.stage.nodes).step(list(POINTS.T), nodes)
         assert np.array_equal(nodes, tree.locate(list(POINTS.T), len(POINTS)))
         assert tree.refines(coarser.stage)
         assert not coarser.refines(tree.stage)
@@ -43,8 +43,8 @@ def test_children_are_searched_for_as_they_are_looked_up(tree: Tree) -> None:
     """And rows are moved in blocks of any size."""
     looked_up = tree.locate(list(POINTS.T), len(POINTS))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.geometry.tree.LONGEST_ROW", 0)
-        patch.setattr("sfumato.geometry.tree.BLOCK", 7)
+        patch.setattr("sfumato.geometry.walk.LONGEST_ROW", 0)
+        patch.setattr("sfumato.geometry.walk.BLOCK", 7)
         again = Tree(tree.shape, tree.parents, tree.attributes, tree.lows, tree.highs)
         assert np.array_equal(again.locate(list(POINTS.T), len(POINTS)), looked_up)
 

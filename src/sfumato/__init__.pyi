@@ -80,7 +80,9 @@ from sfumato.schema.schema import Predictor as Predictor
 from sfumato.schema.schema import Schema as Schema
 from sfumato.schema.schema import kinds_of as kinds_of
 from sfumato.schema.taxonomy import Taxonomy as Taxonomy
+from sfumato.tables.draft import Drafted as Drafted
 from sfumato.tables.encode import Coded as Coded
+from sfumato.tables.findings import Finding as Finding
 from sfumato.without_epsilon import WITHOUT_EPSILON as WITHOUT_EPSILON
 from sfumato.without_epsilon import MethodWithoutEpsilon as MethodWithoutEpsilon
 from sfumato.without_epsilon.mondrian import SplitScore as SplitScore

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from sfumato.arrays import Codes, Integers
-from sfumato.engines.counting import Counting, columns_of
-from sfumato.engines.memory import MemoryEngine, MemoryListing
+from sfumato.engines.counting import Counting
+from sfumato.engines.local import MemoryEngine, MemoryListing
 from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError, SchemaError
 from sfumato.methods.method import Method
 from sfumato.models import model_type
@@ -101,9 +101,9 @@ class Account:
         on; where there is a lifetime budget, `despite_budget` must say that this is meant.
 
         `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
-        manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted in memory
-        if its codes fit in `memory` (such as "4GB"; a share of what is free, if not given), else by DuckDB in `scratch`
-        (beside the ledger, if not given), or by the `engine` that is named; with Spark at `master`.
+        manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted on this
+        machine, its codes in `memory` (such as "4GB"; a share of what is free, if not given) as far as they fit, else
+        in `scratch` (beside the ledger, if not given); or, if the `engine` is spark, by Spark at `master`.
         """
         report = watch or _silent
         counting = Counting.of(engine, memory, master, scratch or self._ledger.path.resolve().parent)
@@ -286,6 +286,13 @@ def sampled(coded: Coded, rate: Fraction, stream: Stream) -> Coded:
     drawn = uniform_below(stream, rate.denominator, coded.rows) < rate.numerator
     columns = {name: column[drawn] for name, column in coded.columns.items()}
     return replace(coded, columns=columns, rows=int(drawn.sum()))
+
+
+def columns_of(coded: Coded, schema: Schema) -> tuple[list[Codes], Codes]:
+    """The coded columns of the predictors, and the classes."""
+    target = schema.target
+    classes = coded.columns[target] if target is not None else np.zeros(coded.rows, np.uint8)
+    return [coded.columns[name] for name in schema.predictors], classes
 
 
 def class_counts(coded: Coded, schema: Schema) -> Integers:

@@ -92,7 +92,10 @@ def _is_interrupt(error: BaseException) -> bool:
 
 def too_large(_: BaseException) -> TableError:
     """The error for a lack of memory. It does not say how much was wanted, which would tell the number of rows."""
-    return TableError("the coded table must fit in memory, and does not", "Free some, or use --engine duckdb.")
+    return TableError(
+        "the coded table must fit in memory, and does not",
+        "Free some, or allow less with --memory: the rest goes to disk.",
+    )
 
 
 def unreadable(column: str) -> Callable[[BaseException], TableError]:

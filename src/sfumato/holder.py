@@ -7,9 +7,11 @@ published, so nothing is paid or noted in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,29 +19,78 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Integers
-from sfumato.errors import MethodError, TableError
+from sfumato.bounds import private_bounds
+from sfumato.errors import BudgetError, MethodError, TableError
 from sfumato.modl import Coordinates, DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS
+from sfumato.privacy.budget import epsilon_of
+from sfumato.privacy.ledger import Ledger
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Numeric, label_leaves
+from sfumato.schema.codebooks import CodeBook, read_codebook
 from sfumato.schema.schema import Schema, kinds_of, refuse_large, variables_of
-from sfumato.tables.draft import draft_schema
-from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits, survey
+from sfumato.tables.draft import Drafted, draft_schema
+from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits
+from sfumato.tables.findings import Finding, survey
+from sfumato.tables.microdata import is_statistics, labels_of
 from sfumato.tables.sources import open_table
 
 NOT_PRIVATE = "NOT PRIVATE: exact counts of the table, for the holder's eyes. Do not publish them."
 """What stands above exact counts."""
 
 
-def draft(table: Any, name: str = "table", target: str | None = None) -> Schema:
-    """Guess a schema from a table (a path or a frame), for a person to correct and confirm."""
-    return draft_schema(open_table(table), name, target)
+def draft(
+    table: Any,
+    name: str = "table",
+    target: str | None = None,
+    *,
+    decimal: str | None = None,
+    date_format: str | None = None,
+    codebook: str | Path | None = None,
+    epsilon: str | float | Fraction | None = None,
+    ledger: str | Path | None = None,
+    budget: str | float | Fraction | None = None,
+    watch: Callable[[str], None] = lambda _: None,
+) -> Drafted:
+    """Guess a schema from a table (a path or a frame), with the reason for each column, for a person to confirm.
+
+    `decimal` is the mark of numbers, "." or ",", and `date_format` the form of days, such as "DD/MM/YYYY", where they
+    cannot be told from the values. A `codebook` (a file or a folder, or the labels inside a file of SPSS, Stata or SAS)
+    declares what needs no guess. With an `epsilon`, bounds are found privately and paid for in the table's `ledger`,
+    which begins with the lifetime `budget` if there is none yet; all else of a draft is no more private than without.
+    """
+    opened = open_table(table)
+    found = draft_schema(
+        opened,
+        name,
+        target,
+        book=_book(table, codebook, opened.columns),
+        decimal=decimal,
+        date_format=date_format,
+        budget=None if budget is None else epsilon_of(budget),
+        watch=watch,
+    )
+    if epsilon is None or not found.bounded:
+        return found
+    if ledger is None:
+        raise BudgetError("bounds found with epsilon must be paid for in a ledger", "Name the ledger of the table.")
+    book, price = Ledger(ledger, name, found.schema.budget), epsilon_of(epsilon)
+    missing = found.schema.missing_values
+    return found.with_bounds(private_bounds(table, found.bounded, price, book, missing, watch=watch))
+
+
+def _book(table: Any, codebook: str | Path | None, columns: Sequence[str]) -> CodeBook | None:
+    """The code book that was given, or the one inside the table's own file."""
+    given = codebook if codebook is not None else table
+    if isinstance(given, str | Path) and is_statistics(given):
+        return labels_of(Path(given).expanduser())
+    return None if codebook is None else read_codebook(codebook, columns)
 
 
 def check(table: Any, schema: Schema) -> Fit:
-    """List the values of a table (a path or a frame) that would not fit, before anything is spent."""
-    found = survey(open_table(table), schema)
-    return Fit(found.rows, found.misfits, found.outside, found.undeclared)
+    """List the values of a table (a path or a frame) that would not fit, and what the schema would betray of it."""
+    found, findings = survey(open_table(table), schema)
+    return Fit(found.rows, found.misfits, found.outside, found.undeclared, findings)
 
 
 @dataclass(frozen=True)
@@ -53,11 +104,18 @@ class Fit:
     """by column, how many numbers lie outside the declared range and count in the nearest cell"""
     undeclared: tuple[str, ...]
     """columns that the schema does not name, so that they are not read"""
+    findings: tuple[Finding, ...] = field(default=(), repr=False)
+    """what the schema would betray, and columns that say the same"""
 
     @property
     def fits(self) -> bool:
         """Whether every value has a leaf."""
         return not self.misfits
+
+    @property
+    def betrays(self) -> bool:
+        """Whether the schema holds what few people have."""
+        return any(one.betrays for one in self.findings)
 
 
 def coded(table: Any, schema: Schema, *, misfits: bool = False) -> Coded:

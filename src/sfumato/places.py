@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,15 @@ from sfumato.errors import LedgerError, ReleaseError, TableError
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Column, Schema
 from sfumato.tables.databases import MARK, Query, is_database, own_name, parted
+from sfumato.tables.microdata import is_workbook, parted_workbook
+from sfumato.tables.sources import Encoded
 from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
 
 BUNDLED = "adult"
 """The word for the table that comes with the package."""
-SUFFIXES = re.compile(r"\.(csv|tsv|parquet|json|jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
+SUFFIXES = re.compile(
+    r"\.(csv|tsv|parquet|json|jsonl|ndjson|sav|zsav|por|dta|sas7bdat|xpt|xlsx|xls|xlsm|xlsb|ods)(\.gz)?$", re.IGNORECASE
+)
 """The endings of a file that do not belong to its table's name."""
 
 
@@ -64,19 +68,27 @@ def _ledgers_above(file: Path) -> list[Path]:
 
 
 def find_data(
-    data: str, schema_path: str | None = None, table: str | None = None, sql: str | None = None
+    data: str,
+    schema_path: str | None = None,
+    table: str | None = None,
+    sql: str | None = None,
+    encoding: str | None = None,
 ) -> DataSource:
     """Find the table that a word means: `adult` is the bundled one unless such a file exists, all else is a path."""
     data = os.path.expanduser(data)
+    if encoding is not None:
+        return _encoded(find_data(data, schema_path, table, sql), encoding)
     if table is not None and sql is not None:
         raise TableError("a table and a query must not both be given", "Name the table in the query.")
-    if table is not None and not is_database(data):
-        raise TableError("option --table must go with a DuckDB database", "Leave it out.")
+    if table is not None and not is_database(data) and not is_workbook(data):
+        raise TableError("option --table must go with a DuckDB database or a workbook", "Leave it out.")
     query = None if sql is None else Query(sql, data)
     if is_database(data):
         path, named = parted(data)
         path, named = path.resolve(), table or named
         return _beside(path, _stem(path, named, query), schema_path, query or _in_database(path, named))
+    if is_workbook(data):
+        return _in_workbook(data, table, schema_path)
     if is_pattern(data) or Path(data).is_dir():
         folder = (fixed_folder(data) if is_pattern(data) else Path(data)).resolve()
         return _beside(folder, folder.name, schema_path, query or data)
@@ -89,6 +101,13 @@ def find_data(
         raise TableError(f"data ({data}) must be a file", "Name a CSV, Parquet or JSON-lines file, or adult.")
     real = path.resolve()
     return _beside(real, SUFFIXES.sub("", real.name) or real.name, schema_path, query or path)
+
+
+def _encoded(source: DataSource, encoding: str) -> DataSource:
+    """The same file in another encoding: the same ledger."""
+    if not isinstance(source.table, Path):
+        raise TableError("option --encoding must go with a CSV or TSV file", "Leave it out.")
+    return replace(source, table=Encoded(source.table, encoding))
 
 
 def _beside(place: Path, stem: str, schema_path: str | None, table: Any) -> DataSource:
@@ -106,6 +125,17 @@ def _stem(path: Path, table: str | None, query: Query | None) -> str:
     if not name:
         return path.stem
     return f"{path.stem}.{own_name(path, name) if path.is_file() else name}"
+
+
+def _in_workbook(data: str, table: str | None, schema_path: str | None) -> DataSource:
+    """A sheet of a workbook: each has a schema of its own, but all share a ledger, since the first has two names."""
+    path, named = parted_workbook(data)
+    sheet = table or named
+    stem = SUFFIXES.sub("", path.name)
+    book = _beside(path, stem, schema_path, path)
+    if sheet is None:
+        return book
+    return replace(_beside(path, f"{stem}.{sheet}", schema_path, f"{path}{MARK}{sheet}"), ledger_path=book.ledger_path)
 
 
 def _in_database(path: Path, table: str | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,12 @@ from spark_sessions import local_session
 from engines_under_test import in_memory
 from replay import Recorder, assert_same_draft, run
 from sfumato import Account, DiffGen, DiffMulti, Laplace, Schema, datasets
-from sfumato.engines.spark import spark_engine
+from sfumato.engines import spark
+from sfumato.engines.spark import coding_of, spark_engine
 from sfumato.errors import CountError, TableError
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.tally import CountEngine, Counts, Tally
+from sfumato.tables.coders import BatchCoder, CategoryCoder
 from test_engine_releases import published
 
 warnings.simplefilter("ignore", FutureWarning)
@@ -55,6 +59,7 @@ def connected(url: str) -> SparkSession:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    session.sparkContext.pythonExec = sys.executable
     return session
 
 
@@ -204,9 +209,50 @@ def test_what_does_not_fit_is_refused_without_a_value() -> None:
     with pytest.raises(TableError, match="x: value not in the taxonomy") as caught, engine:
         pass
     assert CANARY not in str(caught.value)
-    bytes_of = spark_engine(session.sql("SELECT cast('a' AS binary) AS x, 1 AS n"), schema)
-    with pytest.raises(TableError, match="column x must be of a type"), bytes_of:
+    absent = spark_engine(session.sql("SELECT 'a' AS x"), schema)
+    with pytest.raises(TableError, match="lacks n"), absent:
         pass
+
+
+def test_what_our_own_code_refuses_on_an_executor_is_told_in_its_words() -> None:
+    rows, schema = few()
+    broken = replace(
+        coding_of(["x", "n"], schema), coder=BatchCoder(dict.fromkeys(["x", "n"], CategoryCoder(None, np.uint8)))
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(spark, "coding_of", lambda *_: broken)
+        engine = spark_engine(local_session().createDataFrame(rows, "x string, n int"), schema)
+        with pytest.raises(TableError, match="column x must be of a type that can be read"), engine:
+            pass
+
+
+BARE = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise ModuleNotFoundError("No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.mark.parametrize("name", ["pyarrow", "numpy"])
+def test_an_executor_that_lacks_a_library_is_told_before_anything_is_paid(name: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BARE.format(name=name))
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    bare.chmod(0o700)
+    rows, schema = few()
+    frame = local_session().createDataFrame(rows, "x string, n int")
+    account = Account(tmp_path / "people.ledger", schema)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(spark.sys, "executable", str(bare))
+        with pytest.raises(TableError, match=f"one lacks {name}") as refused:
+            account.publish(frame, Laplace(), 1)
+    assert refused.value.__context__ is None
+    assert account.statement().spent == 0
 
 
 def test_truncated_parquet_is_told_in_one_sentence(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from spark_sessions import by_spark, local_session
 
 from engines_under_test import coded_table
-from sfumato import datasets
-from sfumato.engines.dialect import Rows
-from sfumato.engines.spark import STEPS, Room, SparkEngine, spark_engine
+from sfumato import Schema, datasets
+from sfumato.engines.kernel import Block, Layout
+from sfumato.engines.spark import STEPS, Room, SparkEngine, keep_coded, layout_of, spark_engine
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.tally import CountEngine, Tally
@@ -113,14 +113,28 @@ def test_a_session_is_left_as_it_was(session: SparkSession, tmp_path: Path) -> N
 
 def test_counts_have_64_bits(session: SparkSession) -> None:
     """Three rows that stand for more records than 32 bits can tell, and than a double can."""
+    weights = np.array([2**60 + 1, 2**31 - 1, 5_000_000_000])
+    block = Block((np.array([1, 1, 0], np.uint8),), np.array([2, 2, 0], np.uint8), weights)
     room = Room(session)
-    rows = [(1, 2, 2**60 + 1), (1, 2, 2**31 - 1), (0, 0, 5_000_000_000)]
-    view = room.view("rows", room.adopted(session.createDataFrame(rows, "c0 tinyint, k tinyint, w bigint")))
     try:
-        engine = SparkEngine(room, Rows(view, 1, weighted=True))
+        rows = room.adopted(session.createDataFrame([(block.packed(),)], "block binary"))
+        engine = SparkEngine(room, rows, Layout.of(block))
         answers = [engine.tally(Tally(whole, 3, (0,))) for whole in (Grid.whole((2,)), Tree.whole((2,)))]
     finally:
         room.leave()
     for counts in answers:
         assert counts.by_place.tolist() == [[5_000_000_000, 0, 2**60 + 2**31]]
         assert counts.by_leaf[0].counts.tolist() == [[5_000_000_000, 0, 0], [0, 0, 2**60 + 2**31]]
+
+
+def test_rows_that_are_alike_are_merged_where_they_lie(session: SparkSession) -> None:
+    facts = {"x": {"kind": "numeric", "lower": 0, "upper": 9}}
+    schema = Schema.parse({"attributes": facts})
+    frame = session.range(0, 600_000, 1, 2).selectExpr("id % 10 AS x")
+    room = Room(session)
+    try:
+        kept = [layout_of(schema).unpacked(bytes(one)) for one, _ in keep_coded(room, frame, schema).collect()]
+    finally:
+        room.leave()
+    assert sum(map(len, kept)) < 100
+    assert sum(int(block.weights.sum()) for block in kept if block.weights is not None) == 600_000

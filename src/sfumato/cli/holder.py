@@ -159,20 +159,25 @@ def taxonomy() -> None:
 @click.option("--out", type=click.Path(), required=True, help="The new schema file; it must be confirmed again.")
 @reporting
 def import_hierarchy(schema: str, attribute: str, hierarchy: str, out: str, show: Show) -> None:
-    """Put the HIERARCHY file's tree into the SCHEMA as ATTRIBUTE's taxonomy."""
+    """Put the HIERARCHY file's tree into the SCHEMA as ATTRIBUTE's taxonomy.
+
+    The leaves for missing and unseen values stay, and so do a draft's comments.
+    """
     facts = Schema.load(schema)
     column = _categorical(facts, attribute)
     tree = Taxonomy.of_hierarchy(_rows(hierarchy))
+    own = [leaf for leaf in (column.unseen, column.missing) if leaf is not None and leaf not in tree.leaves]
     changed = column.model_dump(exclude_unset=True) | {
         "kind": column.kind,
-        "taxonomy": tree.nested,
+        "taxonomy": [*tree.nested, *own],
         "root": tree.root.label,
     }
     plain = facts.plain()
     plain["attributes"][attribute] = changed
     plain["confirmed"] = False
+    before = Path(schema).read_text(encoding="utf-8")
     with staged_file(out) as staging:
-        staging.write_text(Schema.parse(plain).dump(), encoding="utf-8")
+        staging.write_text(Schema.parse(plain).dump(like=before), encoding="utf-8")
     show.result({"schema": out, "leaves": len(tree.leaves), "height": tree.height}, f"wrote {out}; read and confirm it")
 
 

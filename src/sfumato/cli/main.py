@@ -18,6 +18,10 @@ from sfumato.cli.show import OneSentence
 COMMANDS = {
     "draft": ("publish", "Guess a schema from DATA, for you to correct and confirm."),
     "check": ("publish", "Tell which values of DATA would not fit its schema, before anything is spent."),
+    "advise": (
+        "advise",
+        "Tell what to expect of each method on a table like DATA, from its schema alone: nothing is read or spent.",
+    ),
     "cocluster": (
         "holder",
         "Show the structure of DATA: the most probable groups and intervals of all attributes at once.",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 EVERY: Mapping[str, Any] = {**METHODS, **WITHOUT_EPSILON}
 """All methods, with and without epsilon."""
-_IN_MEMORY = [name for name, method in WITHOUT_EPSILON.items() if method.engines == ("memory",)]
-"""The methods that only the engine in memory counts for."""
+_IN_MEMORY = [name for name, method in WITHOUT_EPSILON.items() if method.engines == ("local",)]
+"""The methods that only one machine, in memory, counts for."""
 ENGINE_OPTIONS = ("engine", "memory", "master", "scratch")
 """The names of the options that say how a table is counted."""
 AS_PUBLISHED = "as-published"
@@ -58,7 +58,12 @@ def source_options(command: Command) -> Command:
         help="Columns and rows to read: a select from one table of the DuckDB database DATA, or from `data`, which is "
         "what the Parquet files DATA are called.",
     )(command)
-    return click.option("--table", metavar="NAME", help="The table of the DuckDB database DATA.")(command)
+    command = click.option(
+        "--encoding", metavar="NAME", help="How the CSV file DATA is written, such as cp1252 [default: UTF-8]."
+    )(command)
+    return click.option("--table", metavar="NAME", help="The table of the DuckDB database, or sheet of the workbook.")(
+        command
+    )
 
 
 _OPTIONS = (
@@ -67,7 +72,7 @@ _OPTIONS = (
         type=click.Choice(list(ENGINES)),
         default="auto",
         show_default=True,
-        help=f"What counts: auto is memory if the coded table fits, else duckdb. {listed(_IN_MEMORY)} work on "
+        help=f"Who counts: auto is this machine (local), or Spark for what lies there. {listed(_IN_MEMORY)} work on "
         "single records, in memory only.",
     ),
     click.option("--memory", metavar="SIZE", help="The memory to use, such as 4GB [default: half of what is free]."),
@@ -119,6 +124,64 @@ def written(name: str) -> str:
     ('--max-cells', '--for')
     """
     return f"--{OPTIONS.get(name) or name.replace('_', '-')}"
+
+
+HELPS = ("--help-all", "--help")
+"""The options that show options."""
+
+
+class ManyOptions(click.Command):
+    """A command with an option for every parameter of every method: `--help` shows those that people use, `--help-all`
+    all of them, a section for each method.
+    """
+
+    common: tuple[str, ...] = ()
+    """the options that `--help` shows, in this order"""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Add `--help-all` to the options."""
+        return [*super().get_params(ctx), _HELP_ALL]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that people use, and how to see the others."""
+        found = {option: one for one in self.get_params(ctx) for option in one.opts}
+        self._section(ctx, formatter, "Options", [found[option] for option in (*self.common, *HELPS)])
+
+    def get_full_help(self, ctx: click.Context) -> str:
+        """Write all options: those that people use, those of each method, the rest."""
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+        known = {written(one.name) for method in EVERY.values() for one in fields(method)}
+        known |= {*self.common, *HELPS}
+        rest = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and not known & {*one.opts}]
+        self._section(ctx, formatter, "More options", rest)
+        for name, method in EVERY.items():
+            told = [(f"{written(one.name)} VALUE", _help(one.name, {name: method})) for one in fields(method)]
+            if told:
+                with formatter.section(f"Options of {name}"):
+                    formatter.write_dl(told)
+        return formatter.getvalue().rstrip("\n")
+
+    @staticmethod
+    def _section(
+        ctx: click.Context, formatter: click.HelpFormatter, title: str, options: Iterable[click.Parameter]
+    ) -> None:
+        told = [record for one in options if (record := one.get_help_record(ctx)) is not None]
+        with formatter.section(title):
+            formatter.write_dl(told)
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and isinstance(ctx.command, ManyOptions):
+        click.echo(ctx.command.get_full_help(ctx))
+        ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show all options."
+)
 
 
 def _help(name: str, methods: Mapping[str, Any]) -> str:

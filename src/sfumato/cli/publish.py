@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 import sfumato
-from sfumato import WITHOUT_EPSILON, Account, Fit, Method, Release, Schema, find_data, named_only
+from sfumato import WITHOUT_EPSILON, Account, Categorical, Fit, Method, Release, Schema, find_data, named_only
 from sfumato.cli.options import (
     ENGINE_OPTIONS,
     EVERY,
+    ManyOptions,
     engine_options,
     how_counted,
     listed,
@@ -42,14 +43,21 @@ PUBLISHING = {
     "despite_budget",
     "table",
     "sql",
+    "encoding",
     *ENGINE_OPTIONS,
 }
 """The options of publish that are not a method's parameters."""
+MOST_CLASSES = 10
+"""A column with more categories is not proposed as the class."""
+WITH_CLASS, WITHOUT_CLASS = "diffgen", "diffmulti"
+"""The method where none is named: of those that can publish any table, the one that answers counts best (see
+docs/benchmarks.md); diffgen must have a class to choose by."""
 _DRAFT_HEAD = """\
-# Derived from private data, NOT confirmed. A schema is public: what stands here is published with every release.
-# Correct kinds and bounds, group categories into taxonomies, remove values that betray a person (rare categories,
-# exact extremes), drop what must not be known; give the table a lifetime budget, such as `budget: 4`; then set
-# `confirmed: true`.
+# A draft from private data, NOT confirmed. A schema is public: what stands here is published with every release.
+# No value that fewer than 20 rows have is written here, and bounds are rounded; what the rows have in common is your
+# decision. Look at each column and its reason, group categories into taxonomies, drop what must not be known; name
+# the class, if there is one (kind: class); give the table a lifetime budget, such as `budget: 4`; run `sfumato check`;
+# then set `confirmed: true`.
 """
 """What a drafted schema file begins with."""
 
@@ -57,35 +65,113 @@ _DRAFT_HEAD = """\
 @click.command()
 @click.argument("data", type=click.Path())
 @source_options
-@click.option("--target", help="The column to predict.")
+@click.option("--target", help="The column to predict [default: none].")
+@click.option("--decimal", metavar="MARK", help="The decimal mark, . or , where it cannot be told from the values.")
+@click.option(
+    "--date-format", metavar="FORM", help="How days are written, such as DD/MM/YYYY, where it cannot be told."
+)
+@click.option("--epsilon", help="Find bounds of numbers and days privately, for this much, such as 0.05.")
+@click.option("--budget", help="The lifetime budget of the table, such as 4, to stand in the schema and in the ledger.")
+@click.option("--ledger", type=click.Path(), help="The table's ledger, which pays epsilon [default: beside the data].")
+@click.option(
+    "--codebook",
+    type=click.Path(),
+    help="What is public about the columns: a Table Schema or CSVW file (.json), codes and labels (.csv), a folder of "
+    "ARX hierarchies, or an SPSS, Stata or SAS file [default: the labels inside DATA].",
+)
 @click.option("--out", type=click.Path(), help="Where to write [default: people.schema.yaml for people.csv].")
 @reporting
-def draft(data: str, table: str | None, sql: str | None, target: str | None, out: str | None, show: Show) -> None:
-    """Guess a schema from DATA, for you to correct and confirm."""
-    source = find_data(data, None, table, sql)
-    schema = sfumato.draft(source.table, source.name, target)
+def draft(
+    data: str,
+    table: str | None,
+    sql: str | None,
+    encoding: str | None,
+    target: str | None,
+    decimal: str | None,
+    date_format: str | None,
+    codebook: str | None,
+    epsilon: str | None,
+    budget: str | None,
+    ledger: str | None,
+    out: str | None,
+    show: Show,
+) -> None:
+    """Guess a schema from DATA, for you to correct and confirm.
+
+    Each column is written with the reason for what it was taken for. No value that fewer than 20 rows have is written,
+    and no bound is a single person's value.
+    """
+    source = find_data(data, None, table, sql, encoding)
     place = Path(out) if out else source.schema_path
     with staged_file(place) as staging:
-        staging.write_text(_DRAFT_HEAD + schema.dump(), encoding="utf-8")
-    kinds = [(name, column.kind) for name, column in schema.attributes.items()]
+        with show.working() as watch:
+            found = sfumato.draft(
+                source.table,
+                source.name,
+                target,
+                decimal=decimal,
+                date_format=date_format,
+                codebook=codebook,
+                epsilon=epsilon,
+                ledger=source.ledger(ledger),
+                budget=budget,
+                watch=watch,
+            )
+        staging.write_text(found.dump(_DRAFT_HEAD), encoding="utf-8")
+    columns = found.schema.attributes.items()
     show.result(
-        {"schema": str(place), "attributes": dict(kinds)},
-        laid_out(kinds, ("column", "kind"))
-        + f"\n\nwrote {place}\nIt was derived from private data: correct it, then set confirmed: true.",
+        {
+            "schema": str(place),
+            "attributes": {name: column.kind for name, column in columns},
+            "reasons": dict(found.reasons),
+        },
+        laid_out([(name, column.kind, found.reasons[name]) for name, column in columns], ("column", "kind", "why"))
+        + f"\n\nwrote {place}\n{_class_text(found.schema)}\nCorrect it, run sfumato check, then set confirmed: true.",
     )
+
+
+def _class_text(schema: Schema) -> str:
+    """Ask for the class rather than guess it."""
+    if schema.target is not None:
+        return f"The class is {schema.target}."
+    few = [
+        name
+        for name, column in schema.attributes.items()
+        if isinstance(column, Categorical) and 2 <= column.leaves <= MOST_CLASSES
+    ]
+    if not few:
+        return "It has no class."
+    return f"It has no class. If something is to be predicted, name it: --target {' or '.join(few[:4])}, for example."
 
 
 @click.command()
 @click.argument("data", type=click.Path())
 @source_options
 @schema_option
+@click.option(
+    "--strict", is_flag=True, help="Refuse (exit code 2) what would betray someone, not only what does not fit."
+)
 @reporting
-def check(data: str, table: str | None, sql: str | None, schema_path: str | None, show: Show) -> None:
-    """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes."""
-    source = find_data(data, schema_path, table, sql)
-    fit = sfumato.check(source.table, source.schema())
+def check(
+    data: str,
+    table: str | None,
+    sql: str | None,
+    encoding: str | None,
+    schema_path: str | None,
+    strict: bool,
+    show: Show,
+) -> None:
+    """Tell which values of DATA would not fit its schema, before anything is spent. For the holder's eyes.
+
+    And what the schema would betray: values that few rows have, bounds that are a single person's value, columns that
+    are nearly unique; and columns that follow from others or repeat them.
+    """
+    source = find_data(data, schema_path, table, sql, encoding)
+    with show.working() as watch:
+        watch("reading the table")
+        fit = sfumato.check(source.table, source.schema())
     show.result(_check_plain(fit), _check_text(fit))
-    if not fit.fits or not fit.rows:
+    if not fit.fits or not fit.rows or (strict and fit.betrays):
         raise SystemExit(REFUSED)
 
 
@@ -96,6 +182,11 @@ def _check_plain(fit: Fit) -> dict[str, Any]:
         "misfits": [{"column": one.column, "reason": one.reason, "rows": one.rows} for one in fit.misfits],
         "outside": fit.outside,
         "undeclared": list(fit.undeclared),
+        "betrays": fit.betrays,
+        "findings": [
+            {"columns": list(one.columns), "problem": one.problem, "remedy": one.remedy, "betrays": one.betrays}
+            for one in fit.findings
+        ],
     }
 
 
@@ -109,6 +200,10 @@ def _check_text(fit: Fit) -> str:
         lines.append(f"{column}: {number:,} rows outside the declared range count in the nearest cell")
     if fit.undeclared:
         lines.append(f"not in the schema, so not read: {', '.join(fit.undeclared)}")
+    for title, betrays in (("The schema would betray", True), ("Paid for twice", False)):
+        found = [one for one in fit.findings if one.betrays is betrays]
+        if found:
+            lines += [title, *(f"  {', '.join(one.columns)}: {one.problem}. {one.remedy}" for one in found)]
     if fit.fits and fit.rows:
         lines.append("Everything fits. (These numbers are not private: do not publish them.)")
     if not fit.rows:
@@ -116,10 +211,23 @@ def _check_text(fit: Fit) -> str:
     return "\n".join(lines)
 
 
-@click.command()
+class Publish(ManyOptions):
+    """The command that publishes."""
+
+    common = (
+        *("--method", "--epsilon", "--attributes", "--target", "--schema"),
+        *("--for", "--ledger", "--out", "--dry-run", "--json"),
+    )
+
+
+@click.command(cls=Publish)
 @click.argument("data", type=click.Path())
 @source_options
-@click.option("--method", type=click.Choice(list(EVERY)), default="diffgen", show_default=True, help="How to publish.")
+@click.option(
+    "--method",
+    type=click.Choice(list(EVERY)),
+    help=f"How to publish [default: {WITH_CLASS} if the table has a class, else {WITHOUT_CLASS}].",
+)
 @click.option(
     "--epsilon",
     help="The privacy budget to spend, such as 1, 0.5 or 1/3: for all methods but "
@@ -151,12 +259,13 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     A CSV, Parquet or JSON-lines file, a folder or a quoted pattern of Parquet files ('parts/*.parquet'), a table of a
     DuckDB database (file.duckdb::table), or `adult` for the bundled table.
     """
-    source = find_data(data, schema_path, options["table"], options["sql"])
+    source = find_data(data, schema_path, options["table"], options["sql"], options["encoding"])
     schema = named_only(source.schema(), options["attributes"])
     if options["target"]:
         schema = schema.with_target(options["target"])
     given = {key: value for key, value in options.items() if key not in PUBLISHING}
-    method = make_method(options["method"], given, as_published=options["as_published"])
+    name = options["method"] or (WITHOUT_CLASS if schema.target is None else WITH_CLASS)
+    method = make_method(name, given, as_published=options["as_published"])
     refuse_unfit_options(method, options)
     if options["dry_run"]:
         show.result(*plan_shown(method, schema, options["epsilon"]))

@@ -1,10 +1,10 @@
-"""Choose the engine that counts a table: memory if its codes fit there, else DuckDB; Spark for a table that lies there.
+"""Choose who counts a table: this machine, in memory or beside it, or Spark for a table that lies there.
 
 How much memory there is, is either what the user allowed or a share of what this machine has left.
 
-All engines give the same counts, so a release does not tell which one was used. It must not: which it is depends on
-the number of rows. So neither the manifest nor a message says it. It can be guessed from how long a publication takes,
-but only the holder sees that.
+All count alike, by one kernel, so a release does not tell where rows lay. It must not: whether they fit in memory
+depends on their number. So neither the manifest nor a message says it. It can be guessed from how long a publication
+takes, but only the holder sees that.
 """
 
 from __future__ import annotations
@@ -13,24 +13,20 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
-
-from sfumato.arrays import Codes
-from sfumato.engines.duckdb import duckdb_engine, private_folder
-from sfumato.engines.memory import MemoryEngine, merged
-from sfumato.errors import MethodError, TableError, guarded, too_large
-from sfumato.privacy.tally import CountEngine, Domain
+from sfumato.engines.local import local_engine
+from sfumato.errors import MethodError
+from sfumato.privacy.tally import CountEngine
 from sfumato.schema.attributes import Identifier
 from sfumato.schema.schema import Predictor, Schema
-from sfumato.tables.encode import Coded, code_type, encode, refuse_misfits
+from sfumato.storage import private_folder
 from sfumato.tables.frames import is_spark, spark_frame
 from sfumato.tables.sources import open_table
-from sfumato.tables.streams import BATCH_ROWS, LongerTable, Table
+from sfumato.tables.streams import BATCH_ROWS
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
@@ -98,16 +94,14 @@ def _of_group() -> list[int]:
     return []
 
 
-EngineName = Literal["auto", "memory", "duckdb", "spark"]
+EngineName = Literal["auto", "local", "spark"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 SHARE = 2
 """If nothing is said, one part in so many of the memory that is left may be used."""
-LEAST = 256 * 10**6
+LEAST = 360 * 10**6
 """What a process needs besides the table: libraries, a batch, and the counts of a level."""
 PER_VALUE = 64
 """The bytes that a value of a batch may take while it is read."""
-NODE_BYTES = 4
-"""Where a row stands in a tree."""
 
 
 @dataclass(frozen=True)
@@ -157,43 +151,19 @@ class Counting:
 
         The folder for rows beyond memory is there before it is known whether there are any.
         """
-        with self._home() as home, self._engine(source, schema, home) as engine:
+        beside = self.scratch or Path(tempfile.gettempdir())
+        with private_folder(beside) as home, self._engine(source, schema, home) as engine:
             yield engine
-
-    def _home(self) -> AbstractContextManager[Path]:
-        alone = self.engine == "memory"
-        return nullcontext(Path()) if alone else private_folder(self.scratch or Path(tempfile.gettempdir()))
 
     def _engine(self, source: Any, schema: Schema, home: Path) -> AbstractContextManager[CountEngine]:
         if self.engine == "spark" or (self.engine == "auto" and is_spark(source)):
             return self._spark(source, schema, home)
-        table = open_table(source)
-        engine = None if self.engine == "duckdb" else self._in_memory(table, schema)
-        return duckdb_engine(table, schema, memory=self._allowed, home=home) if engine is None else nullcontext(engine)
-
-    def _in_memory(self, table: Table, schema: Schema) -> CountEngine | None:
-        """Code a table in memory; give nothing if another engine should."""
-        limited = self.engine == "auto" or self.memory is not None
-        try:
-            coded = encode(table.while_at_most(self._most_rows(schema)) if limited else table, schema)
-        except LongerTable:
-            if self.engine == "auto":
-                return None
-            raise TableError(
-                f"the table's codes must fit in the memory that is allowed ({in_words(self._allowed)})",
-                "Allow more, or use --engine duckdb.",
-            ) from None
-        refuse_misfits(coded)
-        return guarded(lambda: memory_engine(coded, schema), too_large)
+        room = max(self._allowed - least_memory(schema), 0)
+        return local_engine(open_table(source), schema, memory=room, home=home)
 
     @property
     def _allowed(self) -> int:
         return available() // SHARE if self.memory is None else self.memory
-
-    def _most_rows(self, schema: Schema) -> int:
-        """Work out how many rows' codes fit: all columns, one of them twice while they are put together, and a node."""
-        sizes = [code_type(facts)().itemsize for facts in _read(schema).values()]
-        return max(self._allowed - least_memory(schema), 0) // (sum(sizes) + max(sizes) + NODE_BYTES + 1)
 
     @contextmanager
     def _spark(self, source: Any, schema: Schema, home: Path) -> Iterator[CountEngine]:
@@ -207,20 +177,8 @@ class Counting:
 def least_memory(schema: Schema) -> int:
     """Give the bytes that any table of a schema takes."""
     columns = _read(schema).values()
-    return LEAST + PER_VALUE * (BATCH_ROWS * len(columns) // 4 + sum(one.leaves for one in columns))
+    return LEAST + PER_VALUE * (BATCH_ROWS * len(columns) // 2 + sum(one.leaves for one in columns))
 
 
 def _read(schema: Schema) -> dict[str, Predictor]:
     return {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
-
-
-def columns_of(coded: Coded, schema: Schema) -> tuple[list[Codes], Codes]:
-    """Give what an engine holds: the coded columns of the predictors, and the classes."""
-    target = schema.target
-    classes = coded.columns[target] if target is not None else np.zeros(coded.rows, np.uint8)
-    return [coded.columns[name] for name in schema.predictors], classes
-
-
-def memory_engine(coded: Coded, schema: Schema) -> MemoryEngine:
-    """Count coded columns in memory; rows that are the same are one row where that pays."""
-    return MemoryEngine(*merged(*columns_of(coded, schema), Domain(schema.shape, len(schema.classes))))

@@ -1,147 +1,94 @@
 """Count with Spark: tables that lie on a cluster.
 
-Coding and counting are expressions of Spark's own, so executors need no Python of ours; only counts come to the driver.
-Coded rows are cached where they are. What is lost with a worker is coded again from the source, to the same codes, so a
-release comes out the same.
+Every executor runs the kernel (`executors`). Rows are coded into blocks, once, by the one encoder, and the blocks are
+cached where they are. A round is one job of two stages: every part of the table is counted into sums, and sums of the
+same cells are added up. Only sums come to the driver. A part that is lost with its executor is coded and counted again.
 
-A tally is one query that reads nothing but rows: small tables are constants in it, looked up by position. A join would
-send each small table round the cluster in a job of its own, and on Spark a job costs more than a level's arithmetic.
-Codes and nodes count from 0, so a table of theirs is an array. It is written as one text, which Spark reads once, when
-it plans: the number of expressions follows from the attributes and the steps, never from the regions.
+Rows walk down a tree from the node on which they were last kept, a few steps in every round; when they would have
+farther to go, blocks and nodes are kept anew, in the job that counts them. A plan grows by one line with that.
+
+*What travels.* A task is sent with the text of the few modules that it needs. So nothing is added to the user's
+session, executors need NumPy and Arrow alone, and all of them run the code of the driver, beside whatever is there.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
-import uuid
-from collections.abc import Iterator
+import hashlib
+import inspect
+import io
+import json
+import pickle
+import re
+import sys
+import types
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from sfumato.arrays import NONE
-from sfumato.engines.coding import TableCoding, coding_of
-from sfumato.engines.dialect import (
-    WORTH_MERGING,
-    Coding,
-    Kind,
-    Rows,
-    SparkDialect,
-    cells_of,
-    counts_of,
-    splits_of,
-    ways_of,
-)
-from sfumato.errors import CountError, SfumatoError, TableError, guarded, unreadable
-from sfumato.geometry.grid import Grid
+from sfumato.engines.executors import CODED, STANDING, SUMMED, AddSums, CodeRows, CountBlocks, MoveRows
+from sfumato.engines.kernel import Layout, Round, Sums
+from sfumato.engines.rounds import Answer, Asked
+from sfumato.errors import CountError, SfumatoError, TableError, guarded
 from sfumato.geometry.tree import Stage, Tree
 from sfumato.privacy.tally import CountEngine, Counts, Tally
-from sfumato.schema.schema import Predictor, Schema
-from sfumato.tables.encode import columns_to_read
+from sfumato.schema.schema import Schema
+from sfumato.tables.coders import code_type
+from sfumato.tables.encode import Coded, coder_of, columns_to_read, misfits_of, refuse_misfits
+from sfumato.tables.frames import backticked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WORDS = SparkDialect()
-BY_WAY = 0
-"""No border is 0: this one says that a node has more than two children."""
-
-
-def grid_query(tally: Tally, rows: Rows) -> str:
-    """Count by the regions of a grid: each attribute that is cut adds its part, in units of the parts that follow."""
-    grid = tally.partition
-    assert isinstance(grid, Grid)
-    parts = [
-        _looked_up(grid.part_of(attribute) * math.prod(grid.parts[attribute + 1 :]), f"c{attribute}")
-        for attribute in grid.split_attributes
-    ]
-    place = f"CAST({' + '.join(parts) or 0} AS BIGINT)"
-    return _counting(tally, rows, f"SELECT {', '.join(rows.columns)}, {place} AS place FROM {rows.table}")
-
-
-def tree_query(tally: Tally, rows: Rows, located: str) -> str:
-    """Count by the nodes that are asked for, of rows that know theirs."""
-    place = f"CAST({_looked_up(tally.place_of_node, 'node')} AS BIGINT)"
-    placed = f"SELECT {', '.join(rows.columns)}, {place} AS place FROM ({located})"
-    return _counting(tally, rows, f"SELECT * FROM ({placed}) WHERE place >= 0")
-
-
-def stepped(tree: Tree, known: int, steps: int, rows: Rows, sql: str) -> str:
-    """Let rows step, so many times, from the nodes before a number to their children, where they have any."""
-    splits, ways = splits_of(tree, known), ways_of(tree, known)
-    along, born, border, way = (np.full(len(tree), NONE, np.int64) for _ in range(4))
-    along[splits["parent"]], born[splits["parent"]] = splits["attribute"], splits["born"]
-    border[splits["parent"]] = splits["border"]
-    part = f"CASE WHEN code >= {_looked_up(border, 'node')} THEN 1 ELSE 0 END"
-    if len(ways["way"]):
-        numbers, starts = np.unique(ways["way"], return_index=True)
-        begins = np.zeros(len(numbers) + 1, np.int64)
-        begins[numbers] = starts - ways["leaf"][starts]
-        way[splits["parent"]] = begins[splits["way"]]
-        by_way = _looked_up(ways["part"], f"{_looked_up(way, 'node')} + code")
-        part = f"CASE {_looked_up(border, 'node')} WHEN {BY_WAY} THEN {by_way} ELSE {part} END"
-    codes = " ".join(f"WHEN {one} THEN CAST(c{one} AS INT)" for one in np.unique(splits["attribute"]).tolist())
-    code = f"CASE {_looked_up(along, 'node')} {codes} END"
-    node = _found_once(f"CASE WHEN code IS NULL THEN node ELSE {_looked_up(born, 'node')} + {part} END")
-    listed = ", ".join(rows.columns)
-    for _ in range(steps):
-        sql = f"SELECT {listed}, {node} AS node FROM (SELECT {listed}, node, {code} AS code FROM ({sql}))"
-    return sql
-
-
-def _counting(tally: Tally, rows: Rows, placed: str) -> str:
-    return WORDS.melted(cells_of(tally), f"({placed})", weighted=rows.weighted)
-
-
-def _found_once(number: str) -> str:
-    """Add 0, in words that depend on where a row lies: such a number Spark may neither find twice nor elsewhere.
-
-    Otherwise a condition on it is tried before it is found, by finding it there as well; each step needs the node
-    before it several times, so that the work for a few steps would be that of hundreds.
-    """
-    return f"{number} + least(spark_partition_id(), 0)"
-
-
-def _looked_up(numbers: NDArray[np.integer], position: str) -> str:
-    """Look a number up in a constant array; there is none beyond its ends."""
-    wide = "BIGINT" if np.abs(numbers).max() >= 2**31 else "INT"
-    return f"get(CAST(split('{','.join(map(str, numbers.tolist()))}', ',') AS ARRAY<{wide}>), {position})"
-
-
 STEPS = 4
-"""So many levels of a tree are walked in a query; rows that are further behind are kept anew, with their node."""
+"""So many levels of a tree are walked in a round; rows that are further behind are kept anew, with their node."""
+PIECE = 1 << 17
+"""About so many cells are added up together; of more than that, pieces are added up apart."""
 
-PARTS = "spark.sql.shuffle.partitions"
-COUNTING = {"spark.sql.adaptive.enabled": "false", "spark.sql.maxPlanStringLength": "10000"}
-"""Plans that adapt run every stage as a job of its own; and what Spark remembers of a plan has all constants in it."""
-
-SPELLING = {"spark.sql.parser.escapedStringLiterals": "false"}
-"""A backslash in our queries escapes what follows."""
-
-_KINDS = {
-    "string": Kind.TEXT,
-    "char": Kind.TEXT,
-    "varchar": Kind.TEXT,
-    "void": Kind.TEXT,
-    "boolean": Kind.TRUTH,
-    "byte": Kind.WHOLE,
-    "short": Kind.WHOLE,
-    "integer": Kind.WHOLE,
-    "long": Kind.WHOLE,
-    "float": Kind.SINGLE,
-    "double": Kind.REAL,
-    "decimal": Kind.DECIMAL,
-    "date": Kind.DAY,
-    "timestamp": Kind.MOMENT,
-    "timestamp_ntz": Kind.MOMENT,
-    "array": Kind.NESTED,
-    "map": Kind.NESTED,
-    "struct": Kind.NESTED,
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 14),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 23),
 }
+"""Plans that adapt run every stage as a job of its own. Rows go to Python by thousands; blocks, of a megabyte each, a
+few at a time. Before Spark 4, which knows no limit in bytes, all blocks of a part go at once."""
+ABSENT = re.compile(r"No module named '(numpy|pyarrow)")
+"""How Python says that a library is missing."""
+OTHER_PYTHON = "PYTHON_VERSION_MISMATCH"
+"""How Spark says that executors have another Python than the driver."""
+
+
+OURS = "sfumato"
+MODULES = (
+    "sfumato",
+    "sfumato.arrays",
+    "sfumato.errors",
+    "sfumato.geometry",
+    "sfumato.geometry.walk",
+    "sfumato.schema",
+    "sfumato.schema.formats",
+    "sfumato.schema.taxonomy",
+    "sfumato.schema.codes",
+    "sfumato.tables",
+    "sfumato.tables.values",
+    "sfumato.tables.coders",
+    "sfumato.engines",
+    "sfumato.engines.kernel",
+    "sfumato.engines.executors",
+)
+"""What executors need of ours, each after those that it imports."""
+PACKAGES = ("sfumato", "sfumato.geometry", "sfumato.schema", "sfumato.tables", "sfumato.engines")
+"""Those of them that are folders; they are empty there."""
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
+"""What executors do with the batches of a part."""
 
 
 @contextmanager
@@ -150,203 +97,195 @@ def spark_engine(dataframe: DataFrame, schema: Schema) -> Iterator[CountEngine]:
     room = guarded(lambda: Room(dataframe.sparkSession), _unread)
     try:
         rows = guarded(lambda: _coded(room, dataframe, schema), _unread)
-        yield SparkEngine(room, rows)
+        yield SparkEngine(room, rows, layout_of(schema))
     finally:
         room.leave()
 
 
 class Room:
-    """The views and cached frames of one engine, in a session of its own beside the user's.
+    """The cached frames of one engine, in a session of its own beside the user's.
 
-    Both are of one cluster. Here names and settings are ours: the user's stay as they are.
+    Both are of one cluster. Here settings are ours: the user's stay as they are.
     """
 
     def __init__(self, session: SparkSession) -> None:
+        """Open a session beside another."""
         self.session = session.newSession()
-        self._given = session
-        self._prefix = f"sfumato_{uuid.uuid4().hex[:12]}_"
-        self._kept: dict[str, DataFrame] = {}
-        _set(self.session, session.conf.getAll | SPELLING)
-
-    def called(self, name: str) -> str:
-        """Give the name of a view in the session."""
-        return self._prefix + name
-
-    def view(self, name: str, frame: DataFrame) -> str:
-        """Give a frame of this session a name, which nothing has had. It goes with the session.
-
-        To drop it, or to name something else so, would uncache whatever has the same plan: a frame of the user's.
-        """
-        view = self.called(name)
-        frame.createOrReplaceTempView(view)
-        return view
+        self._kept: list[DataFrame] = []
+        self._set(_settings(session) | SETTINGS)
 
     def adopted(self, frame: DataFrame) -> DataFrame:
-        """Give a frame of the user's session as one of this."""
+        """A frame of the user's session as one of this."""
         from pyspark.sql import DataFrame
 
-        datasets: Any = self.session._jvm.org.apache.spark.sql.classic.Dataset
-        return DataFrame(datasets.ofRows(self.session._jsparkSession, frame._jdf.logicalPlan()), self.session)
+        spark: Any = self.session._jvm.org.apache.spark.sql
+        home = spark if self.session.version.startswith("3.") else spark.classic
+        return DataFrame(home.Dataset.ofRows(self.session._jsparkSession, frame._jdf.logicalPlan()), self.session)
 
-    def table(self, name: str, table: Any) -> str:
-        """Bring a small table to every executor; it is made where the user is active, who stays so."""
-        from pyspark.sql.functions import broadcast
+    def mapped(self, frame: DataFrame, task: Task, columns: str) -> DataFrame:
+        """The frame that executors make of another.
 
-        return self.view(name, broadcast(self.adopted(self._given.createDataFrame(table))))
+        On this machine alone they run the Python of this process, which has all that they need.
+        """
+        from pyspark import cloudpickle
 
-    def keep(self, name: str, frame: DataFrame) -> str:
+        context = self.session.sparkContext
+        python = context.pythonExec
+        if str(context.master).startswith("local"):
+            context.pythonExec = sys.executable
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore", FutureWarning
+                )  # about pandas, which Spark asks for and does not use here
+                return frame.mapInArrow(shipped(task, cloudpickle), columns)
+        finally:
+            context.pythonExec = python
+
+    def keep(self, frame: DataFrame) -> DataFrame:
         """Cache a frame when it is first read."""
         from pyspark import StorageLevel
 
-        self._kept[name] = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        return self.view(name, frame)
+        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK_DESER))
+        return self._kept[-1]
 
-    def drop(self, name: str) -> None:
+    def drop(self, frame: DataFrame) -> None:
         """Let a cached frame go."""
-        if name in self._kept:
-            self._kept.pop(name).unpersist()
+        self._kept.remove(frame)
+        frame.unpersist()
 
-    def count_alone(self) -> None:
-        """Plan from now on for answers of thousands of cells, which a few parts add up in the job that lists them."""
-        parts = min(int(self.session.conf.get(PARTS)), self.session.sparkContext.defaultParallelism)
-        _set(self.session, COUNTING | {PARTS: str(parts)})
+    def _set(self, settings: dict[str, str]) -> None:
+        """Set what is otherwise and can be set."""
+        before = _settings(self.session)
+        for name, value in settings.items():
+            if before.get(name) != value and self.session.conf.isModifiable(name):
+                self.session.conf.set(name, value)
+
+    @property
+    def parallel(self) -> int:
+        """How many tasks run at a time."""
+        return int(self.session.sparkContext.defaultParallelism)
 
     def leave(self) -> None:
         """Let everything go; a session that is gone has let go already."""
-        for name in list(self._kept):
+        for frame in self._kept:
             with contextlib.suppress(Exception):
-                self.drop(name)
+                frame.unpersist()
 
 
-def _set(session: SparkSession, settings: dict[str, str]) -> None:
-    """Set what is otherwise and can be set."""
-    before = session.conf.getAll
-    for name, value in settings.items():
-        if before.get(name) != value and session.conf.isModifiable(name):
-            session.conf.set(name, value)
+def _settings(session: SparkSession) -> dict[str, str]:
+    """All settings of a session."""
+    if hasattr(session.conf, "getAll"):
+        return dict(session.conf.getAll)
+    found, pairs = {}, session.conf._jconf.getAll().iterator()  # before Spark 4
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[pair._1()] = pair._2()
+    return found
+
+
+def layout_of(schema: Schema) -> Layout:
+    """The types of the codes of a table."""
+    kinds = [np.dtype(code_type(facts)).str for facts in schema.predictors.values()]
+    classes = "|u1" if schema.target is None else np.dtype(code_type(schema.attributes[schema.target])).str  # type: ignore[arg-type]
+    return Layout(tuple(kinds), classes)
+
+
+def coding_of(columns: Collection[str], schema: Schema) -> CodeRows:
+    """What codes a table with these columns; it reads those that the coder names, in their order."""
+    names = (*schema.predictors, *(() if schema.target is None else (schema.target,)))
+    coder = coder_of(columns_to_read(columns, schema), schema)
+    return CodeRows(coder, names, schema.target is not None, (*schema.shape, len(schema.classes)))
+
+
+def keep_coded(room: Room, dataframe: DataFrame, schema: Schema) -> DataFrame:
+    """Blocks and what there is to tell of them, which are coded when they are first read."""
+    task = coding_of(dataframe.columns, schema)
+    chosen = room.adopted(dataframe).select(*map(backticked, task.coder.encoders))
+    return room.keep(room.mapped(chosen, task, CODED))
+
+
+def _coded(room: Room, dataframe: DataFrame, schema: Schema) -> DataFrame:
+    """Code the table in one scan, and refuse what does not fit."""
+    coded = keep_coded(room, dataframe, schema)
+    misfits: Counter[tuple[str, int]] = Counter()
+    for (told,) in coded.select("told").where("told IS NOT NULL").collect():
+        plain = json.loads(bytes(told))
+        if isinstance(plain, dict):
+            raise TableError(plain["problem"], plain["remedy"])
+        misfits.update({(name, reason): rows for name, reason, rows in plain})
+    refuse_misfits(Coded({}, 0, misfits_of(misfits)))
+    return coded.select("block")
 
 
 class SparkEngine:
     """Coded rows, cached on a cluster."""
 
-    def __init__(self, room: Room, rows: Rows) -> None:
-        """Count the rows of a view."""
+    def __init__(self, room: Room, rows: DataFrame, layout: Layout) -> None:
+        """Count the blocks of a frame."""
         self._room = room
         self._rows = rows
-        self._moved: tuple[Stage, str] | None = None
-        """the moment of a tree at which rows remember their node, and what those rows are called"""
-        self._moves = 0
-        room.count_alone()
+        self._layout = layout
+        self._moved: tuple[Stage, DataFrame] | None = None
+        """the moment of a tree at which nodes were kept, and the blocks with them"""
+        self._last: Answer | None = None
 
     def __repr__(self) -> str:
         """Say nothing that was seen."""
         return "SparkEngine(...)"
 
     def tally(self, tally: Tally) -> Counts:
-        """Count places and breakdowns in one job: one scan and one aggregation."""
+        """Count everything the tally asks for in one job."""
         return guarded(lambda: self._counted(tally), _uncounted)
 
     def _counted(self, tally: Tally) -> Counts:
         before = self._moved
-        if isinstance(tally.partition, Tree):
-            query = tree_query(tally, self._rows, self._located(tally.partition))
-        else:
-            query = grid_query(tally, self._rows)
-        found = self._room.session.sql(query).toArrow()
+        asked = Asked.of(tally, self._last, None if before is None else before[0])
+        counts = asked.counts(self._summed(asked.round, tally))
         if before is not None and before is not self._moved:
             self._room.drop(before[1])
-        return counts_of(tally, _numbers(found["cell"]), _numbers(found["n"]))
+        if tally.attributes or self._last is None:
+            self._last = Answer(tally, counts)
+        return counts
 
-    def _located(self, tree: Tree) -> str:
-        """Ask for the rows with their nodes. Those that would have far to go are kept where they come to stand.
+    def _summed(self, asked: Round, tally: Tally) -> Sums:
+        frame, asked = self._standing(asked, tally)
+        pieces = max(1, min(self._room.parallel, asked.held // PIECE))
+        counted = self._room.mapped(frame, CountBlocks(asked, self._layout, pieces), SUMMED)
+        added = self._room.mapped(counted.repartition(pieces, "piece"), AddSums(), SUMMED)
+        package, _ = sources_of()
+        found = [Renaming(bytes(sums), package, OURS).load() for _, sums in sorted(added.collect())]
+        return Sums.joined(found) if found else Sums.none(asked)
 
-        Nothing runs yet: the rows move when they are first counted. A tree that has not grown from the one that they
-        know is walked from its root.
+    def _standing(self, asked: Round, tally: Tally) -> tuple[DataFrame, Round]:
+        """The blocks to be counted, and what is left to do with them. Rows that would have far to go are kept anew.
+
+        Nothing runs yet: rows move when they are first counted. A tree that has not grown from the one that they know
+        is walked from its root.
         """
-        table, node, known, steps = self._rows.table, "0 AS node", 1, int(tree.depths.max())
-        if self._moved is not None and tree.refines(self._moved[0]):
-            table, node = self._room.called(self._moved[1]), "node"
-            known, steps = self._moved[0].nodes, len(tree.stages_since(self._moved[0]))
-        listed = ", ".join(self._rows.columns)
-        stand = f"SELECT {listed}, {node} FROM {table}"
-        if steps <= STEPS:
-            return stepped(tree, known, steps, self._rows, stand)
-        self._moves += 1
-        name = f"moved{self._moves}"
-        for done in range(0, steps - STEPS - 1, STEPS + 1):
-            walked = self._walked(tree, known, STEPS + 1, stand)
-            stand = f"SELECT {listed}, node FROM {self._room.view(f'{name}_{done}', walked)}"
-        view = self._room.keep(name, self._walked(tree, known, (steps - 1) % (STEPS + 1) + 1, stand))
-        self._moved = (tree.stage, name)
-        return f"SELECT {listed}, node FROM {view}"
-
-    def _walked(self, tree: Tree, known: int, steps: int, stand: str) -> DataFrame:
-        return _with_short_plan(self._room.session.sql(stepped(tree, known, steps, self._rows, stand)))
+        steps = asked.steps
+        if steps is None:
+            return self._rows, asked
+        frame = self._moved[1] if steps.grown and self._moved is not None else self._rows
+        if steps.number <= STEPS or not isinstance(tally.partition, Tree):
+            return frame, asked
+        moved = self._room.keep(self._room.mapped(frame, MoveRows(asked, self._layout), STANDING))
+        self._moved = (tally.partition.stage, moved)
+        return moved, replace(asked, steps=steps._replace(number=0, grown=True))
 
 
-def _coded(room: Room, dataframe: DataFrame, schema: Schema) -> Rows:
-    """Code the table in one scan, refuse what does not fit, and merge rows that are alike if that pays."""
-    coding, view = keep_slots(room, dataframe, schema)
-    coding.refuse(list(room.session.sql(coding.misfits_query(view)).collect()[0]))
-    return _merged(room, Rows(view, len(schema.predictors), weighted=False))
-
-
-def keep_slots(room: Room, dataframe: DataFrame, schema: Schema) -> tuple[TableCoding, str]:
-    """Give how the slots of all rows are found, and the view in which they are kept when they are first read."""
-    types = {field.name: field.dataType.typeName() for field in dataframe.schema.fields}
-    columns_to_read(types, schema)
-
-    def code(name: str, facts: Predictor, place: int) -> Coding:
-        kind = _KINDS.get(types[name], Kind.OTHER)
-        coding = coding_of(facts, schema.missing_values, kind, WORDS.name(name), place, WORDS)
-        if coding is None:
-            raise unreadable(name)(TypeError())
-        return coding
-
-    coding = TableCoding.of(schema, code)
-    names = {
-        one.alias: room.table(one.alias, pa.table({"key": one.keys, "slot": pa.array(one.slots, pa.int32())}))
-        for one in coding.dictionaries
-    }
-    source = room.view("source", room.adopted(dataframe))
-    return coding, room.keep("coded", room.session.sql(coding.query(source, WORDS, names)))
-
-
-def _merged(room: Room, rows: Rows) -> Rows:
-    """Let one row, with a weight, stand for all that are alike, if there are enough of them."""
-    listed = ", ".join(rows.columns)
-    estimate = f"SELECT count(*), approx_count_distinct(xxhash64({listed})) FROM {rows.table}"
-    every, different = room.session.sql(estimate).collect()[0]
-    if every < WORTH_MERGING * different:
-        return rows
-    sql = f"SELECT {listed}, count(*) AS w FROM {rows.table} GROUP BY {listed}"
-    merged = Rows(room.keep("merged", room.session.sql(sql)), rows.attributes, weighted=True)
-    room.session.sql(f"SELECT sum(w) FROM {merged.table}").collect()
-    room.drop("coded")
-    return merged
-
-
-def _with_short_plan(frame: DataFrame) -> DataFrame:
-    """Let the rows of a frame be where a plan begins: otherwise each level of a tree would plan all levels before it.
-
-    Spark still knows how to compute them again if they are lost. It has no public word for this; where a session does
-    not know the one used here, plans grow, and answers stay the same.
-    """
-    from pyspark.sql import DataFrame
-
-    session = frame.sparkSession
-    try:
-        rows = frame._jdf.queryExecution().toRdd()
-        return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, frame._jdf.schema(), False), session)
-    except Exception:  # whatever Py4J raises for a word that is not there
-        return frame
-
-
-def _numbers(column: Any) -> Any:
-    return column.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-
-
-def _unread(_: BaseException) -> SfumatoError:
+def _unread(error: BaseException) -> SfumatoError:
+    told = str(error)
+    if absent := ABSENT.search(told):
+        return TableError(
+            f"Python on every executor must have NumPy and Arrow, and one lacks {absent[1]}",
+            "Install numpy and pyarrow there, or name another Python with PYSPARK_PYTHON.",
+        )
+    if OTHER_PYTHON in told:
+        return TableError(
+            "Python on every executor must be of the driver's version, and is not",
+            "Name another Python with PYSPARK_PYTHON.",
+        )
     return TableError(
         "Spark must read the table to its end, and did not",
         "Check that the session is alive, that the table is well-formed, and that executors have memory and disk.",
@@ -359,3 +298,57 @@ def _uncounted(_: BaseException) -> SfumatoError:
         "Spark must answer a round that was paid for, and did not",
         "Check that the session is alive and that its executors have memory and disk.",
     )
+
+
+def shipped(task: Task, cloudpickle: Any) -> Task:
+    """Wrap a task so that Spark's own pickler can send it to executors.
+
+    What an executor calls first goes by value, and uses nothing but the standard library.
+    """
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    (package, sources), packed = sources_of(), pickle.dumps(task, protocol=5)
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        _install(package, sources)
+        yield from Renaming(packed, OURS, package).load()(batches)
+
+    return run
+
+
+@cache
+def sources_of() -> tuple[str, dict[str, str]]:
+    """The text of the modules that travel, in a package of another name: it is no other version's, nor the user's."""
+    texts = {name: "" if name in PACKAGES else inspect.getsource(import_module(name)) for name in MODULES}
+    package = f"_{OURS}_{hashlib.sha256(repr(texts).encode()).hexdigest()[:16]}"
+    imports = re.compile(rf"^((?:from|import) ){OURS}\b", re.MULTILINE)
+    return package, {
+        name.replace(OURS, package, 1): imports.sub(rf"\g<1>{package}", text) for name, text in texts.items()
+    }
+
+
+def _install(package: str, sources: dict[str, str]) -> None:
+    """Make the modules, once in each process of an executor."""
+    if package in sys.modules:
+        return
+    for name, source in sources.items():
+        module = types.ModuleType(name)
+        module.__path__ = []
+        sys.modules[name] = module
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], child, module)
+        exec(compile(source, f"<{name}>", "exec"), module.__dict__)
+
+
+class Renaming(pickle.Unpickler):
+    """Reads what was pickled where our package had another name."""
+
+    def __init__(self, packed: bytes, old: str, new: str) -> None:
+        """Read some bytes."""
+        super().__init__(io.BytesIO(packed))
+        self._old, self._new = old, new
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Look a name up."""
+        first, dot, rest = module.partition(".")
+        return super().find_class(f"{self._new if first == self._old else first}{dot}{rest}", name)

@@ -21,15 +21,11 @@ from sfumato.arrays import NONE, Codes, Integers, integers, read_only
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.halving import depths_of
 from sfumato.geometry.regions import Sides, whole_numbers
+from sfumato.geometry.walk import Children, Nodes, Walk
 
-LONGEST_ROW = 1 << 22
-"""A row of `Children` up to this length is also kept leaf by leaf."""
-BLOCK = 1 << 16
-"""How many rows are moved at a time, so that their codes stay in the cache."""
 ROOT = 0
 """The number of the root."""
 
-Nodes = NDArray[np.int32]
 Given = NDArray[Any]
 """Numbers of any type, not yet checked."""
 
@@ -223,47 +219,26 @@ class Tree:
         object.__setattr__(finer, "stage", Stage(len(finer), self.stage))
         return finer
 
-    def descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int = 1) -> bool:
-        """Move rows that stand on a split node to the child that holds them, in place; return whether any moved.
-
-        All children of the nodes on which rows stand must have numbers from `known` on.
-        """
-        moved = False
-        for start in range(0, len(nodes), BLOCK):
-            rows = slice(start, start + BLOCK)
-            moved |= self._descend([column[rows] for column in columns], nodes[rows], known)
-        return moved
-
-    def _descend(self, columns: Sequence[Codes], nodes: NDArray[np.int32], known: int) -> bool:
-        """Move the rows of one block: read the code that decides about each, then look up its child."""
-        along = self.split_by.take(nodes)
-        rows = np.flatnonzero(along != NONE)
-        if not len(rows):
-            return False
-        stood, along = nodes.take(rows), along.take(rows)
-        codes = np.stack(columns).ravel().take(along * np.int64(len(nodes)) + rows)
-        nodes[rows] = self._children(known).find(stood, codes)
-        return True
-
     def locate(self, columns: Sequence[Codes], rows: int) -> NDArray[np.int32]:
         """The end that holds each row.
 
         `rows` says how many there are, for a table without attributes has no column that would.
         """
-        nodes = np.zeros(rows, np.int32)
-        while self.descend(columns, nodes):
+        nodes, walk = np.zeros(rows, np.int32), self.walk(1)
+        while walk.step(columns, nodes):
             pass
         return nodes
 
-    def _children(self, known: int) -> Children:
-        """What finds a child, among the nodes from a number on, by its parent and a code."""
-        found = self._children_since.get(known)
+    def walk(self, known: int) -> Walk:
+        """One step down, for rows on nodes all of whose children have numbers from `known` on."""
+        found = self._walks.get(known)
         if found is None:
-            found = self._children_since[known] = Children.of(self.parents, self.lows, self.highs, known)
+            children = Children.of(self.parents, self.lows, self.highs, known)
+            found = self._walks[known] = Walk(self.split_by, children)
         return found
 
     @cached_property
-    def _children_since(self) -> dict[int, Children]:
+    def _walks(self) -> dict[int, Walk]:
         return {}
 
     def sides(self, attribute: int) -> Sides:
@@ -339,41 +314,3 @@ Partition = Grid | Tree
 def _runs_through(starts: Integers, runs: int, end: int) -> bool:
     """Whether this many runs, none of them empty, follow one another from 0 to an end."""
     return starts.shape == (runs + 1,) and bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) > 0).all())
-
-
-@dataclass(frozen=True, eq=False)
-class Children:
-    """Finds the child of a node that holds a code.
-
-    Children of one parent are side by side and fill it along one attribute. So all children, in their order, are a row
-    of ranges: those of one parent are shifted to begin where those of the parent before end. A short row is kept leaf
-    by leaf, and a child is looked up; in a long one it is searched for.
-    """
-
-    first: int
-    """the number of the first child; the others follow"""
-    shifts: Integers
-    """for each node, where its children begin in the row, less the first leaf that they hold"""
-    ends: Integers
-    """where each child's range ends in the row"""
-    by_leaf: Nodes | None
-    """the child at each place of the row, if it is short"""
-
-    @classmethod
-    def of(cls, parents: Nodes, lows: Nodes, highs: Nodes, first: int) -> Children:
-        """Lay out the nodes from number `first` on."""
-        families, starts, widths = parents[first:], lows[first:], (highs - lows)[first:].astype(np.int64)
-        ends = np.cumsum(widths)
-        opens = np.flatnonzero(np.diff(families, prepend=-1))
-        shifts = np.zeros(len(parents), np.int64)
-        shifts[families[opens]] = (ends - widths)[opens] - starts[opens]
-        if len(ends) and ends[-1] > LONGEST_ROW:
-            return cls(first, shifts, ends, None)
-        return cls(first, shifts, ends, np.repeat(np.arange(first, len(parents), dtype=np.int32), widths))
-
-    def find(self, parents: Nodes, codes: NDArray[np.unsignedinteger]) -> Nodes:
-        """The child of each parent that holds each code."""
-        places = self.shifts.take(parents) + codes
-        if self.by_leaf is not None:
-            return self.by_leaf.take(places)
-        return (np.searchsorted(self.ends, places, side="right") + self.first).astype(np.int32)

@@ -311,7 +311,8 @@ class DiffGen(Method):
     def _refuse_schema(self, schema: Schema) -> None:
         if schema.target is None:
             raise MethodError(
-                f"{self.name} must have a class attribute to choose by", "Name one with --target or in the schema."
+                f"{self.name} must have a class attribute to choose by",
+                "Name one with --target or in the schema, or use --method diffmulti, which needs none.",
             )
         if len(schema.classes) < 2:
             raise MethodError(f"class {schema.target} must have two values or more", "Choose another with --target.")

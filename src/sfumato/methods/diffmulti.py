@@ -51,6 +51,7 @@ from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import (
     SCORES,
     BalancedMax,
+    Beyond,
     CertaintyGain,
     Discernibility,
     Max,
@@ -68,6 +69,9 @@ MARGINS = Fraction(1, 10)
 """The share of epsilon that margins get where the release is for classification."""
 ROOT_SHARE = Fraction(1, 50)
 """With the adaptive schedule, the share of the budget without margins for the class counts of the whole table."""
+MOST_RANGES = 1_000_000
+"""The specialized regions of a tree have at most so many ranges, one of each attribute: of a thousand attributes, a
+thousand regions are specialized at most, which bounds memory."""
 NUMERIC_HEIGHT = 7
 """The height that the paper assumes for the taxonomy of a numeric attribute: part of its depth g."""
 DEEPEST = 60
@@ -118,14 +122,15 @@ class DiffMulti(Method):
 
     specializations: int = parameter(
         100_000,
-        "h, how many regions may be specialized; the adaptive schedule stops by itself.",
+        "h, how many regions may be specialized; the adaptive schedule stops by itself, and very many attributes "
+        "allow fewer.",
         read=read_steps,
     )
     score: str = parameter(
         "auto",
         "What a good specialization is: balanced (ours), max (the paper's), deviation or gain with a class attribute; "
         "ncp, discernibility or ncp-left (ncp as the paper has it) with or without one; auto is balanced or ncp.",
-        read=one_of(["auto", *(name for name in SCORES if name != WeightedGain.name)]),
+        read=one_of(["auto", *(name for name in SCORES if name not in (WeightedGain.name, Beyond.name))]),
     )
     schedule: ScheduleName = parameter(
         "adaptive",
@@ -215,7 +220,7 @@ class DiffMulti(Method):
                 fair=self.distribution == "fair",
                 depth=self.depth_for(schema),
                 budget=schedule[PATHS],
-            ).grow(self.specializations, schedule["size of the table"])
+            ).grow(self.steps_for(schema), schedule["size of the table"])
         else:
             grown = PublishedGrowth(
                 meter=meter,
@@ -225,7 +230,7 @@ class DiffMulti(Method):
                 fair=self.distribution == "fair",
                 prices=schedule.parts,
                 separate=self.choice == "separate",
-            ).grow(self.specializations, self.depth_for(schema))
+            ).grow(self.steps_for(schema), self.depth_for(schema))
         return Draft(grown.tree, (*margins, *grown.measured), self.model, grown.steps)
 
     def score_for(self, schema: Schema) -> str:
@@ -244,10 +249,14 @@ class DiffMulti(Method):
             return DEEPEST
         return longest_path(list(schema.predictors.values()), NUMERIC_HEIGHT)
 
+    def steps_for(self, schema: Schema) -> int:
+        """How many regions may be specialized on this schema: each holds a range of every attribute in memory."""
+        return min(self.specializations, max(MOST_RANGES // max(len(schema.shape), 1), 1))
+
     def expected_cells(self, schema: Schema) -> int:
         """Estimate the cells: four children for each specialization, up to what is common."""
         most = most_specializations_of_boxes(list(schema.predictors.values()))
-        return 4 * min(self.specializations, most, 1 << 18) * len(schema.classes)
+        return 4 * min(self.steps_for(schema), most, 1 << 18) * len(schema.classes)
 
     def _rounds(self, schema: Schema) -> list[str]:
         """Name the paper's rounds: split points of the numeric attributes, then those of each level."""

@@ -427,6 +427,47 @@ class PenaltyLeft(Score):
         return np.asarray(-children.sum(children.counts.sum(axis=1) * left))
 
 
+@dataclass(frozen=True)
+class Beyond(Score):
+    """Whether the record that is so many records from an end lies in a candidate's outermost cell but one: a bound.
+
+    A candidate's last child is what lies beyond the bound, and the child before it the cell that ends there (for a
+    lower bound, the first and the second). With n_o and n_c their records, and r = `rows`, which is public:
+
+        S = min(n_o + n_c - r, r - n_o).
+
+    It is 0 or more for the cell in which the r-th record from the end lies, at most 0 for every other, and -r where
+    nobody lies in the cell or beyond it, of which there may be many. A candidate of one child has n_c = 0.
+
+    Sensitivity 1: a record raises n_o + n_c by 0 or 1, and r - n_o falls by 0 or 1; the smaller of two numbers that
+    move by 1 at most moves by 1 at most. Not monotone.
+    """
+
+    rows: int = 20
+    upper: bool = True
+    name: ClassVar[str] = "beyond"
+    unit: ClassVar[Fraction] = Fraction(1)
+    monotone: ClassVar[bool] = False
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse a number of records that is out of bounds."""
+        if not 0 <= self.rows <= 10**15:
+            raise MethodError(f"rows ({self.rows}) must be between 0 and 10^15", "Use a larger epsilon.")
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """1, as derived above."""
+        return Fraction(1)
+
+    def of(self, children: Children) -> Integers:
+        """How well each candidate holds the record."""
+        sizes, several = children.counts.sum(axis=1), children.fans > 1
+        places = children.starts[1:] - 1 if self.upper else children.starts[:-1]
+        outer, cell = sizes[places], sizes[places + several * (-1 if self.upper else 1)] * several
+        return np.asarray(np.minimum(outer + cell - self.rows, self.rows - outer))
+
+
 Selection = Literal["permute-and-flip", "exponential"]
 """How one of several scored candidates is chosen."""
 
@@ -439,6 +480,7 @@ SCORES: dict[str, type[Score]] = {
     Discernibility.name: Discernibility,
     CertaintyGain.name: CertaintyGain,
     PenaltyLeft.name: PenaltyLeft,
+    Beyond.name: Beyond,
 }
 """The scores by name: the only ones that the meter chooses by."""
 

@@ -33,7 +33,8 @@ class Domain:
 class Tally:
     """For every place asked for: its records by class and, for the named attributes, by leaf and class.
 
-    A place is a region of a grid, or an end of a tree; a tally can be of only some ends of a tree.
+    A place is a region of a grid, or an end of a tree; a tally can be of only some ends of a tree. Beside the places it
+    can ask for marginals of the whole table, such as all pairs of attributes at some coarsening, in the same pass.
     """
 
     partition: Partition
@@ -41,6 +42,8 @@ class Tally:
     attributes: tuple[int, ...] = ()
     nodes: Integers | None = None
     """the ends of a tree that are asked for, in increasing order; all regions if not given"""
+    marginals: tuple[Grid, ...] = ()
+    """grids of the whole table, whose regions are counted by class"""
 
     def __post_init__(self) -> None:
         """Refuse places that are not disjoint and attributes that do not exist; copy all, so that nothing changes."""
@@ -50,6 +53,9 @@ class Tally:
         object.__setattr__(self, "attributes", integers(self.attributes))
         if not all(0 <= attribute < len(self.partition.shape) for attribute in self.attributes):
             raise PrivacyError("a tally must be of the partition's own attributes", BLAME)
+        object.__setattr__(self, "marginals", tuple(self.marginals))
+        if not all(type(one) is Grid and one.shape == tuple(self.partition.shape) for one in self.marginals):
+            raise PrivacyError("a marginal must be a grid of the partition's own attributes", BLAME)
         if self.nodes is not None:
             object.__setattr__(self, "nodes", frozen(self.nodes))
             if not (isinstance(self.partition, Tree) and self._are_ends(self.nodes, self.partition)):
@@ -224,6 +230,8 @@ class Counts:
     """places x classes, zeros included"""
     by_leaf: dict[int, Breakdown]
     """by attribute"""
+    marginals: tuple[Integers, ...] = ()
+    """of each marginal: regions x classes, zeros included"""
 
     def __repr__(self) -> str:
         """Show nothing of the data."""

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from sfumato.errors import SchemaError
+from sfumato.schema.codes import nested_prefixes
+from sfumato.schema.formats import refuse_unknown
 from sfumato.schema.taxonomy import Nested, Taxonomy
 
 LARGEST = 10**15
@@ -118,11 +120,21 @@ def _branches(item: Any) -> Nested:
 
 
 class Categorical(Attribute):
-    """A column of names, in a taxonomy. As kind `class` it is what classifiers predict."""
+    """A column of names, in a taxonomy. As kind `class` it is what classifiers predict.
+
+    >>> diagnosis = Categorical(codes="[A-Z][0-9]", taxonomy=["Other"], unseen="Other")
+    >>> diagnosis.leaves, diagnosis.label(0, 10), diagnosis.label(260, 261)
+    (261, 'A', 'Other')
+    """
 
     kind: Literal["categorical", "class"] = "categorical"
-    taxonomy: Annotated[list[Any], BeforeValidator(_tidy)]
+    taxonomy: Annotated[list[Any], BeforeValidator(_tidy)] = Field(default_factory=list)
     """Nested lists and mappings of names; the order of the leaves is the order of their codes."""
+    codes: OptionalName = None
+    """A pattern such as `[A-Z][0-9][0-9]` of a code's first characters, which are leaves before those of the taxonomy:
+    a value belongs to the one that begins it."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """What values are called: by value as it stands in the table, the leaf that it means. From a code book."""
     root: str = "Any"
     """The name of the most general value."""
     missing: OptionalName = None
@@ -141,6 +153,12 @@ class Categorical(Attribute):
                     f"{role} ({leaf}) must be a leaf of the taxonomy",
                     "Add it to the taxonomy or choose another leaf.",
                 )
+        for value, label in self.labels.items():
+            if label not in self.tree.leaves or (value in self.tree.leaves and value != label):
+                raise SchemaError(
+                    f"label ({label[:40]}) of value ({value[:40]}) must be a leaf, and the value no other leaf",
+                    "Add it to the taxonomy, or rename the leaf.",
+                )
         if self.finest is not None and self.finest > self.tree.height:
             raise SchemaError(
                 f"finest ({self.finest}) must be at most the height of the taxonomy, {self.tree.height}",
@@ -151,7 +169,8 @@ class Categorical(Attribute):
     @cached_property
     def tree(self) -> Taxonomy:
         """The taxonomy as a tree of ranges."""
-        return Taxonomy.of(self.taxonomy, root=self.root)
+        prefixes = nested_prefixes(self.codes) if self.codes is not None else []
+        return Taxonomy.of([*prefixes, *self.taxonomy], root=self.root)
 
     @property
     def leaves(self) -> int:
@@ -180,6 +199,15 @@ class Numeric(Attribute):
     >>> gain = Numeric(lower=0, upper=1499, step=500, points=[0])
     >>> [gain.label(leaf, leaf + 1) for leaf in range(gain.leaves)]
     ['0', '[1, 500)', '[500, 1000)', '[1000, 1500)']
+
+    Where values are of many orders of magnitude, cells may follow them, or begin at the borders that are listed.
+
+    >>> income = Numeric(lower=0, upper=1000, grid="log")
+    >>> income.leaves, [income.label(leaf, leaf + 1) for leaf in (0, 9, 10, 27, 28)]
+    (29, ['0', '9', '[10, 20)', '[900, 1000)', '1000'])
+    >>> age = Numeric(lower=0, upper=99, borders=[18, 65])
+    >>> [age.label(leaf, leaf + 1) for leaf in range(age.leaves)]
+    ['[0, 18)', '[18, 65)', '[65, 100)']
     """
 
     kind: Literal["numeric"] = "numeric"
@@ -187,6 +215,12 @@ class Numeric(Attribute):
     upper: Bound
     step: Bound = Field(default=Decimal(1))
     """The width of a cell, in days for dates."""
+    grid: Literal["even", "log"] = "even"
+    """Whether cells are equally wide, or begin at the numbers of one significant digit: 1, 2, ..., 9, 10, 20, ..."""
+    borders: list[Bound] = Field(default_factory=list)
+    """Where cells begin, instead of after each step: whole numbers or dates between the bounds."""
+    written: OptionalName = None
+    """How values are written, such as `1.234,5`, `DD.MM.YYYY` or `HH:MM`, where it is not the plain way."""
     points: list[Bound] = Field(default_factory=list)
     """Whole numbers or dates that stand out, such as 0 for an income: each gets a leaf of its own."""
     missing: OptionalName = None
@@ -226,6 +260,9 @@ class Numeric(Attribute):
             raise SchemaError(f"upper ({self.upper}) must be before the last day there is", "Use 9999-12-30 at most.")
         if self.points and not self.is_whole:
             raise SchemaError("points must be on a grid of whole numbers or dates", "Use a whole lower bound and step.")
+        self._check_uneven()
+        if self.written is not None:
+            refuse_unknown(self.written, days=self.is_date)
         for point in self.points:
             if exact(point).denominator != 1 or not self.origin <= exact(point) < self.end:
                 raise SchemaError(f"point ({plain(point)}) must be whole and between the bounds", "Remove it.")
@@ -236,10 +273,37 @@ class Numeric(Attribute):
             )
         return self
 
+    def _check_uneven(self) -> None:
+        if not self.is_uneven:
+            return
+        if (self.grid == "log" and self.borders) or self.step != 1:
+            raise SchemaError("grid: log, borders and step must not go together", "Keep one of them.")
+        if self.grid == "log" and self.is_date:
+            raise SchemaError("grid (log) must be of numbers, and the bounds are dates", "Give a step in days.")
+        if not self.is_whole:
+            raise SchemaError("bounds of an uneven grid must be whole numbers or dates", "Round them.")
+        for border in self.borders:
+            inside = isinstance(border, datetime.date) == self.is_date and self.origin < exact(border) < self.end
+            if not inside or exact(border).denominator != 1:
+                raise SchemaError(f"border ({plain(border)}) must be whole and between the bounds", "Remove it.")
+
     @property
     def most_leaves(self) -> int:
         """An upper bound of the number of leaves, found without building the grid."""
-        return int((self.end - self.origin) / self.width) + 2 * len(self.points) + 2
+        return int((self.end - self.origin) / self.width) + len(self._cuts) + 2 * len(self.points) + 2
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether cells are not one step wide, points aside."""
+        return self.grid == "log" or bool(self.borders)
+
+    @property
+    def _cuts(self) -> list[int]:
+        """Where the cells of an uneven grid begin, but for the first."""
+        if self.grid == "log":
+            powers = [digit * 10**power for power in range(len(str(LARGEST))) for digit in range(1, 10)]
+            return [cut for one in (0, *powers) for cut in {one, -one} if self.origin < cut < self.end]
+        return [int(exact(border)) for border in self.borders if exact(border).denominator == 1]
 
     @property
     def is_date(self) -> bool:
@@ -249,7 +313,7 @@ class Numeric(Attribute):
     @cached_property
     def is_whole(self) -> bool:
         """Whether the grid lies on whole numbers (or days), so that its values are whole, too."""
-        return self.origin.denominator == 1 and self.width.denominator == 1
+        return self.origin.denominator == 1 and (self.is_uneven or self.width.denominator == 1)
 
     @cached_property
     def origin(self) -> Fraction:
@@ -258,8 +322,8 @@ class Numeric(Attribute):
 
     @cached_property
     def width(self) -> Fraction:
-        """The width of a cell, unless a point or the end cuts it."""
-        return exact(self.step)
+        """The width of a cell, unless a point or the end cuts it; of an uneven grid, that of all of it."""
+        return max(self.end - self.origin, Fraction(1)) if self.is_uneven else exact(self.step)
 
     @cached_property
     def end(self) -> Fraction:
@@ -274,8 +338,8 @@ class Numeric(Attribute):
 
     @cached_property
     def _held(self) -> _Held:
-        points = [exact(point) for point in self.points]
-        return _Held(_edges(self.origin, self.end, self.width, points, self.is_whole))
+        own = [int(exact(point)) + side for point in self.points for side in (0, 1)] + self._cuts
+        return _Held(_edges(self.origin, self.end, self.width, own, self.is_whole))
 
     @cached_property
     def cells(self) -> int:
@@ -325,11 +389,10 @@ class _Held:
     edges: NDArray[Any]
 
 
-def _edges(origin: Fraction, end: Fraction, width: Fraction, points: list[Fraction], whole: bool) -> NDArray[Any]:
+def _edges(origin: Fraction, end: Fraction, width: Fraction, own: list[int], whole: bool) -> NDArray[Any]:
     regular = -(-(end - origin) // width)
     if whole:
         grid = int(origin) + np.arange(regular, dtype=np.int64) * int(width)
-        own = [int(point) + side for point in points for side in (0, 1)]
         every = np.sort(np.concatenate([grid, np.array([*own, int(end)], np.int64)]))
         edges: NDArray[Any] = every[np.diff(every, prepend=every[0] - 1) > 0]
     else:

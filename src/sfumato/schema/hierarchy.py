@@ -112,12 +112,19 @@ def _numeric(column: Numeric) -> Hierarchy:
 def _intervals(column: Numeric) -> list[Integers]:
     """For each width, the number of the interval in which each cell begins.
 
-    Widths double until two intervals are left: a range on both sides of 0 always has two.
+    Widths double until two intervals are left: a range on both sides of 0 always has two. The cells of an uneven grid
+    are joined in pairs, the pairs in pairs, and so on.
     """
+    if column.is_uneven and not column.intervals:
+        return _doubled([np.arange(column.cells) // 2])
     widths = [Fraction(str(width)) for width in column.intervals] or [column.width]
     numbers = [_multiples(column, widths[0])]
     for narrow, wide in pairwise(widths):
         numbers.append(numbers[-1] // int(wide / narrow))
+    return _doubled(numbers)
+
+
+def _doubled(numbers: list[Integers]) -> list[Integers]:
     while len(np.unique(numbers[-1])) > 2:
         numbers.append(numbers[-1] // 2)
     return numbers

@@ -180,11 +180,11 @@ class Schema(BaseModel):
             plain["attributes"][name] = {"kind": column.kind} | plain["attributes"][name]
         return {"sfumato": self.sfumato, "name": self.name, "confirmed": self.confirmed} | plain
 
-    def dump(self) -> str:
-        """Write the schema as YAML."""
-        from sfumato.schema.yaml import write_yaml
+    def dump(self, like: str = "") -> str:
+        """Write the schema as YAML, with the comments of an earlier text of it, if one is given."""
+        from sfumato.schema.yaml import read_comments, write_commented, write_yaml
 
-        return write_yaml(self.plain())
+        return write_commented(self.plain(), read_comments(like)) if like else write_yaml(self.plain())
 
     @classmethod
     def parse(cls, plain: Any) -> Schema:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from sfumato.errors import SchemaError
+
+WIDTH = 110
+"""How wide comments are."""
 
 
 def read_yaml(text: str) -> Any:
@@ -22,6 +29,46 @@ def read_yaml(text: str) -> Any:
 def write_yaml(plain: Any) -> str:
     """Write plain values."""
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None)
+
+
+@dataclass(frozen=True)
+class Comments:
+    """What stands in a schema file besides the schema: lines at its head, and the reason for each attribute."""
+
+    head: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_commented(plain: Mapping[str, Any], comments: Comments) -> str:
+    """Write plain values of a schema, with a reason above each attribute."""
+    attributes = plain["attributes"]
+    blocks = [comments.head, write_yaml({**plain, "attributes": {}}).replace("attributes: {}", "attributes:")]
+    for name, facts in attributes.items():
+        lines = textwrap.wrap(comments.reasons.get(name, ""), WIDTH, break_long_words=False)
+        blocks += [f"  # {line}\n" for line in lines]
+        blocks.append(textwrap.indent(write_yaml({name: facts}), "  "))
+    return "".join(blocks)
+
+
+def read_comments(text: str) -> Comments:
+    """The comments of a file that `write_commented` wrote, so that it can be written again with them.
+
+    >>> read_comments("# Look!\\nattributes:\\n  # whole\\n  # numbers\\n  age: {}\\n")
+    Comments(head='# Look!\\n', reasons={'age': 'whole numbers'})
+    """
+    lines = text.splitlines(keepends=True)
+    head = "".join(itertools.takewhile(lambda line: line.startswith("#"), lines))
+    reasons: dict[str, str] = {}
+    above: list[str] = []
+    for line in lines:
+        if line.startswith("  # "):
+            above.append(line.removeprefix("  # ").strip())
+            continue
+        if above and line.startswith("  ") and line[2] not in " #-":
+            names = read_yaml(line.strip().partition(": ")[0].rstrip(":") + ":")
+            reasons |= dict.fromkeys(map(str, names), " ".join(above))
+        above = []
+    return Comments(head, reasons)
 
 
 class _TextLoader(yaml.BaseLoader):

@@ -78,7 +78,7 @@ def _reading(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Read:
     if kind.is_duckdb():
         return lambda names: _computed(lambda: streams.reader_of(_chosen(native, names)), names)
     if is_spark(native):
-        return lambda names: _computed(lambda: _spark_batches(native.select(*map(_backticked, names))), names)
+        return lambda names: _computed(lambda: _spark_batches(native.select(*map(backticked, names))), names)
     if hasattr(native, "collect_batches"):
         return lambda names: _parts(_polars_batches(native.select(list(names))), names)
     return lambda names: _parts((frame.select(list(names)).collect() for _ in range(1)), names)
@@ -88,7 +88,8 @@ def _chosen(relation: Any, names: Sequence[str]) -> Any:
     return relation.project(", ".join(streams.quoted(name) for name in names))
 
 
-def _backticked(name: str) -> str:
+def backticked(name: str) -> str:
+    """A name as Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -127,7 +128,7 @@ def _stream(reader: Any) -> Table:
         if next(used, None) is None:
             raise TableError(
                 "a stream of batches must be read once, and would have to be read again",
-                "Give a table or a file or, if it is too large for memory, say that DuckDB is the engine.",
+                "Give a table or a file.",
             )
         return _computed(lambda: (batch.select(list(names)) for batch in reader), names)
 

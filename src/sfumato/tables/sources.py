@@ -5,34 +5,41 @@ Files of text (CSV, TSV, JSON) are opened here; other modules open the rest.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
 
 from sfumato.errors import TableError
 from sfumato.tables import streams
 from sfumato.tables.databases import Query, is_database, open_database, open_query
 from sfumato.tables.frames import open_frame
+from sfumato.tables.microdata import READERS, is_statistics, is_workbook, open_statistics, open_workbook
 from sfumato.tables.streams import Table, is_pattern, open_parquet, refuse_repeated
 from sfumato.tables.values import NESTED_TEXT
 
 LONGEST_HEADER = 2**20
 """The first line of a file has fewer characters."""
 DELIMITERS = ",;\t|"
-KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), or .parquet"
+KINDS = f".csv, .tsv, .json, .jsonl or .ndjson (each also .gz), .parquet, {', '.join(READERS)} or .xlsx"
 """The endings of files that can be read, as errors list them."""
 
 
 def open_table(source: Any) -> Table:
     """Open a table.
 
-    It may be a CSV, TSV, Parquet or JSON file, a folder or a pattern of Parquet files, `file.duckdb::table`, a query,
-    or a frame: pandas, Polars, Arrow, DuckDB, Spark or another that Narwhals knows.
+    It may be a CSV, TSV, Parquet or JSON file, one of SPSS, Stata, SAS or Excel, a folder or a pattern of Parquet
+    files, `file.duckdb::table`, a query, or a frame: pandas, Polars, Arrow, DuckDB, Spark or another that Narwhals
+    knows.
     """
     table = _opened(source)
     refuse_repeated(table.columns)
@@ -42,11 +49,17 @@ def open_table(source: Any) -> Table:
 def _opened(source: Any) -> Table:
     if isinstance(source, Query):
         return open_query(source)
+    if isinstance(source, Encoded):
+        return open_encoded(source)
     if not isinstance(source, str | Path):
         return open_frame(source, KINDS)
     path = Path(os.path.expanduser(source))
     if is_database(path):
         return open_database(path)
+    if is_workbook(path):
+        return open_workbook(path)
+    if is_statistics(path):
+        return open_statistics(path)
     return open_parquet(path) if is_pattern(str(path)) or path.is_dir() else _open_file(path)
 
 
@@ -66,9 +79,18 @@ def _open_file(path: Path) -> Table:
     return opener(path.resolve(), kind, packed)
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """A file of text that is not UTF-8."""
+
+    path: Path
+    encoding: str
+
+
 def _open_delimited(path: Path, kind: str, packed: bool) -> Table:
-    names, delimiter = streams.attempt(path, lambda: _header(path, packed, "\t" if kind == ".tsv" else DELIMITERS))
-    refuse_repeated(names)
+    if not packed and _begins_with(path, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return open_encoded(Encoded(path, "utf-16"))
+    names, delimiter = streams.attempt(path, lambda: _header(path, packed, _delimiters(kind)))
     inner = {name: f"c{place}" for place, name in enumerate(names)}
     types = ", ".join(f"{alias}: 'VARCHAR'" for alias in inner.values())
     compression = "gzip" if packed else "none"
@@ -79,21 +101,72 @@ def _open_delimited(path: Path, kind: str, packed: bool) -> Table:
     return streams.table(path, source, inner)
 
 
-def _header(path: Path, packed: bool, delimiters: str) -> tuple[list[str], str]:
-    """The names of the columns and the delimiter, from the first line."""
+def _delimiters(kind: str) -> str:
+    return "\t" if kind == ".tsv" else DELIMITERS
+
+
+def _begins_with(path: Path, *marks: bytes) -> bool:
+    with path.open("rb") as handle:
+        return handle.read(2).startswith(marks)
+
+
+def open_encoded(source: Encoded) -> Table:
+    """Open a CSV or TSV file of another encoding, by Arrow, which reads all of them."""
+    path = source.path
+    try:
+        codecs.lookup(source.encoding)
+    except LookupError:
+        raise TableError(
+            f"encoding ({source.encoding[:40]}) must be one that Python knows", "Use cp1252, latin-1 or utf-16."
+        ) from None
+    if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
+        raise TableError(f"file {path} must be an unpacked CSV or TSV file to be read in an encoding", "Leave it out.")
+    kind = path.suffix.lower()
+    names, delimiter = streams.attempt(path, lambda: _header(path, False, _delimiters(kind), source.encoding))
+
+    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        batches = streams.attempt(path, lambda: _encoded_batches(source, names, delimiter, columns))
+        while (batch := streams.attempt(path, lambda: next(batches, None))) is not None:
+            yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+
+    return Table(names, read)
+
+
+def _encoded_batches(source: Encoded, names: list[str], delimiter: str, columns: Sequence[str]) -> Any:
+    return arrow_csv.open_csv(
+        source.path,
+        arrow_csv.ReadOptions(encoding=source.encoding, column_names=names, skip_rows=1),
+        arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=list(columns),
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+
+
+def _header(path: Path, packed: bool, delimiters: str, encoding: str = "utf-8-sig") -> tuple[list[str], str]:
+    """The names of the columns and the delimiter, from the first line; repeated names are refused."""
     with cast(BinaryIO, gzip.open(path) if packed else path.open("rb")) as handle:
-        text = io.TextIOWrapper(handle, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        text = io.TextIOWrapper(handle, encoding=encoding, errors="surrogateescape", newline="")
         first = text.readline(LONGEST_HEADER)
         outside_quotes = re.sub(r'"[^"]*"?', "", first)
         delimiter = max(delimiters, key=outside_quotes.count)
         text.seek(0)
-        lines = iter(lambda: text.readline(LONGEST_HEADER), "")
-        names = next(csv.reader(lines, delimiter=delimiter, strict=True), [])
+        lines = csv.reader(iter(lambda: text.readline(LONGEST_HEADER), ""), delimiter=delimiter, strict=True)
+        names = next(lines, [])
+        try:
+            second = next(lines, [])
+        except (csv.Error, UnicodeError):
+            second = []
     if re.search("[\0\udc80-\udcff]", first):
         raise streams.not_text(path)
     if not names or len(first) >= LONGEST_HEADER:
         raise TableError(f"the first line of {path} must name the columns", "Add a header line.")
-    return [name.strip() or f"column_{place}" for place, name in enumerate(names, start=1)], delimiter
+    names = [name.strip() or f"column_{place}" for place, name in enumerate(names, start=1)]
+    refuse_repeated(names, named=streams.is_header(names, second))
+    return names, delimiter
 
 
 def _open_json(path: Path, kind: str, packed: bool) -> Table:

@@ -14,7 +14,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,8 +24,10 @@ import pyarrow.parquet as pq
 
 from sfumato.errors import Found, TableError, guarded, too_large
 
-BATCH_ROWS = 64 * 2048
+BATCH_ROWS = 32 * 2048
 """How many rows a batch has at most."""
+BATCH_VALUES = 2**24
+"""About how many values a batch has at most."""
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Streams the named columns."""
@@ -37,10 +39,6 @@ class Table:
 
     columns: list[str]
     _read: Read = field(repr=False)
-    sql: str | None = field(default=None, repr=False)
-    """what DuckDB may select from instead, to the same effect, if there is such a thing"""
-    failure: Callable[[BaseException], TableError] | None = field(default=None, repr=False)
-    """makes the error if DuckDB fails at that"""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream these columns, in this order, and no others."""
@@ -49,30 +47,33 @@ class Table:
             raise TableError(f"columns ({some(absent)}) must be columns of the table", f"It has {some(self.columns)}.")
         return self._read(columns)
 
-    def while_at_most(self, rows: int) -> Table:
-        """The same table, but reading more rows than these raises `LongerTable`."""
 
-        def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            left = rows
-            for batch in self._read(columns):
-                left -= batch.num_rows
-                if left < 0:
-                    raise LongerTable
-                yield batch
+def refuse_repeated(columns: Sequence[Any], *, named: bool = True) -> None:
+    """Refuse repeated names, telling them and their places.
 
-        return replace(self, _read=read)
+    Unless it is sure that they are names: in a file without a header they would be values, and places alone are told.
+    """
+    repeated = [name for name, times in Counter(columns).items() if times > 1]
+    places = {name: [str(place) for place, other in enumerate(columns, 1) if other == name] for name in repeated}
+    if not repeated:
+        return
+    if named:
+        listed = some([f"{', '.join(places[name])} ({str(name)[:40]})" for name in repeated])
+    else:
+        listed = some(sorted((one for every in places.values() for one in every), key=int))
+    raise TableError(f"columns {listed} must have distinct names, and do not", "Rename all but one.")
 
 
-class LongerTable(Exception):  # noqa: N818 (no error: a table may be long)
-    """The table has more rows than were wanted."""
+def is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the first line of a file surely names columns: no number or day in it, but some in the line below.
+
+    >>> is_header(["age", "sex"], ["17", "F"]), is_header(["17", "F"], ["18", "M"]), is_header(["a", "F"], ["b", "M"])
+    (True, False, False)
+    """
+    return not any(map(_FIGURES.match, first)) and any(map(_FIGURES.match, second))
 
 
-def refuse_repeated(columns: Sequence[Any]) -> None:
-    """Refuse repeated names. They are told by their places: in a file without a header, names would be values."""
-    times = Counter(columns)
-    repeated = [str(place) for place, name in enumerate(columns, 1) if times[name] > 1]
-    if repeated:
-        raise TableError(f"columns {some(repeated)} must have distinct names, and do not", "Rename all but one.")
+_FIGURES = re.compile(r"\s*[-+$€£(]*[0-9]")
 
 
 def some(names: Sequence[str]) -> str:
@@ -233,13 +234,7 @@ def file_literal(path: Path) -> str:
 
 def table(what: object, source: str, inner: Mapping[str, str]) -> Table:
     """The table of expressions, by name, over a source that any connection can select from."""
-    named = ", ".join(f"{expression} AS {quoted(name)}" for name, expression in inner.items())
-    return Table(
-        list(inner),
-        lambda columns: stream(what, source, columns, [inner[name] for name in columns]),
-        f"(SELECT {named} FROM {source})",
-        failure_of(what),
-    )
+    return Table(list(inner), lambda columns: stream(what, source, columns, [inner[name] for name in columns]))
 
 
 def stream(
@@ -256,29 +251,35 @@ def stream(
 def reader_of(relation: Any) -> pa.RecordBatchReader:
     """The stream of a relation; the method has another name before DuckDB 2."""
     arrow_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    reader: pa.RecordBatchReader = arrow_reader(BATCH_ROWS)
+    reader: pa.RecordBatchReader = arrow_reader(batch_rows(len(relation.columns)))
     return reader
+
+
+def batch_rows(columns: int) -> int:
+    """How many rows a batch of so many columns has: fewer where there are very many, so that memory is bounded.
+
+    >>> batch_rows(20), batch_rows(1000)
+    (131072, 16384)
+    """
+    return min(BATCH_ROWS, max(BATCH_VALUES // columns // 2048, 1) * 2048)
 
 
 def attempt(what: object, action: Callable[[], Found]) -> Found:
     """Do something with a file; if it fails, raise an error of ours that tells nothing of the rows."""
-    return guarded(action, failure_of(what))
-
-
-def failure_of(what: object) -> Callable[[BaseException], TableError]:
-    """What makes the error for a file that could not be read."""
 
     def failure(error: BaseException) -> TableError:
         if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
             return too_large(error)
         return _failure(what, str(error))
 
-    return failure
+    return guarded(action, failure)
 
 
 def not_text(what: object, where: str = "") -> TableError:
     """The error for a file that is no text."""
-    return TableError(f"file {what} must be UTF-8 text{where}", "Save it again as UTF-8.")
+    return TableError(
+        f"file {what} must be UTF-8 text{where}", "Save it again as UTF-8, or say what it is with --encoding."
+    )
 
 
 def refuse_case_clash(what: object, names: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.arrays import Floats, Integers
-from sfumato.schema.attributes import EPOCH
+from sfumato.schema.formats import COMMA, rewriting
 
 NESTED_TEXT = "\ufdd0not a single value"
 """Stands in a column of texts for a list or a record; it begins with a code point that no text should have."""
@@ -50,6 +50,8 @@ _CLOCK = "([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?|[0-5][0-9]([
 MOMENT = f"{DAY}([T ]{_CLOCK}(Z|[+-]{_CLOCK})?)?"
 """ISO dates, with or without a time and a zone after them, in words that all engines and versions of Python know."""
 _MOMENT = re.compile(MOMENT)
+EPOCH = datetime.date(1970, 1, 1)
+"""Days are counted from here."""
 SECONDS_A_DAY = 86_400
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """How many of each of Arrow's units of time make a second."""
@@ -240,6 +242,24 @@ def doubles(values: Array) -> Array:
         null = values.is_null().to_numpy(zero_copy_only=False)
         return pa.array(np.array([float(str(half)) for half in halves], np.float64), mask=null)
     return values
+
+
+def rewritten(values: Array, form: str | None) -> Array:
+    """The values in the plain way of writing them, each by itself; what is not written in the form stays as it is.
+
+    But what would be another number in the plain way, such as 1.5 where the comma is the decimal mark, is unreadable.
+    """
+    if form is None:
+        return values
+    rule = rewriting(form)
+    ambiguous = form == COMMA
+
+    def plain(text: str | None) -> str | None:
+        if text is None or (found := rule(text)) is not None:
+            return None if text is None else found
+        return UNREADABLE_TEXT if ambiguous and REAL.fullmatch(text) else text
+
+    return pa.array([plain(text) for text in texts(values)], pa.large_string())
 
 
 @dataclass(frozen=True)

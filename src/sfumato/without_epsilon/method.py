@@ -32,8 +32,8 @@ class MethodWithoutEpsilon(Parameters, ABC):
     """why it looks at exact counts, for the ledger"""
     model: ClassVar[str]
     """the name of the model that reads its drafts"""
-    engines: ClassVar[tuple[str, ...]] = ("memory",)
-    """what can count for it: listing the combinations that occur works on single records, which memory alone does"""
+    engines: ClassVar[tuple[str, ...]] = ("local",)
+    """what can count for it: listing the combinations that occur works on single records, on one machine alone"""
 
     @property
     def drawn(self) -> Fraction:

@@ -1,25 +1,24 @@
-"""What makes the memory engine quick changes no count: families, threads, merged rows, sorted cells."""
+"""What makes the kernel quick changes no count: families, threads, merged rows, sorted cells; and sums add up."""
 
 from __future__ import annotations
 
 import itertools
+import pickle
 import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.engines import kernel as blocks
-from sfumato.engines import kernel as sorted_cells
-from sfumato.engines import kernel as threads
-from sfumato.engines import memory
-from sfumato.engines import memory as merging
-from sfumato.engines.kernel import Families, SortedCells
-from sfumato.engines.memory import MemoryEngine, merged
+from sfumato.engines import kernel, local, rounds
+from sfumato.engines.kernel import Block, DenseSum, Layout, SparseSum, Sums, count, gathered, merged
+from sfumato.engines.local import MemoryEngine
+from sfumato.engines.rounds import Answer, Asked, Families
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.privacy.tally import Counts, Domain, Tally
+from sfumato.privacy.tally import Counts, Tally
 from trees import growing_trees
 
 SHAPE, CLASSES = (6, 40, 3), 2
@@ -52,16 +51,17 @@ def newest(tree: Tree, before: Tree) -> Tally:
 
 
 def test_the_largest_child_is_not_counted_but_follows() -> None:
+    """Also where it is not the widest."""
     rows = table(5000)
+    rows[0][1] = (rows[0][1].astype(int) ** 3 // 40**2).astype(np.uint8)
     trees = stages()
     engine = MemoryEngine(*rows)
     engine.tally(Tally(trees[0], CLASSES, (0, 1, 2)))
     for before, tree in itertools.pairwise(trees):
         tally = newest(tree, before)
         sizes = MemoryEngine(*rows).tally(tally).by_place.sum(axis=1)
-        known = engine._last
-        assert known is not None
-        families = Families.of(tally, sizes, known[0])
+        assert engine._last is not None
+        families = Families.of(tally, engine._last)
         parents = tree.parents[tally.nodes]
         for family in np.unique(parents):
             largest = np.flatnonzero(parents == family)[sizes[parents == family].argmax()]
@@ -72,13 +72,31 @@ def test_the_largest_child_is_not_counted_but_follows() -> None:
 
 
 def test_families_of_which_some_are_not_asked_for_are_counted() -> None:
-    trees = stages()
-    earlier = Tally(trees[1], CLASSES, (0,))
+    trees, engine = stages(), MemoryEngine(*table(5000))
+    asked = [Tally(trees[1], CLASSES, (0,)), Tally(Tree.whole(SHAPE), CLASSES, (0,))]
+    earlier, other = (Answer(tally, engine.tally(tally)) for tally in asked)
     tally = Tally(trees[2], CLASSES, (0,), np.array([3, 5, 6, 7]))
-    families = Families.of(tally, np.array([9, 1, 5, 7]), earlier)
-    assert families.derived.tolist() == [3], "the family of three lacks one child, that of two is whole"
+    families = Families.of(tally, earlier)
+    assert families.derived.tolist() == [2], "the family of three lacks one child, that of two is whole"
     assert families.parents.tolist() == [1]
-    assert not len(Families.of(tally, np.array([9, 1, 5, 7]), Tally(Tree.whole(SHAPE), CLASSES, (0,))).derived)
+    assert not len(Families.of(tally, other).derived)
+
+
+def test_without_a_breakdown_by_its_attribute_the_widest_child_follows() -> None:
+    trees, engine = stages(), MemoryEngine(*table(5000))
+    earlier = Tally(trees[0], CLASSES, (0, 2))
+    families = Families.of(newest(trees[1], trees[0]), Answer(earlier, engine.tally(earlier)))
+    assert families.derived.tolist() == [1], "31 of 40 leaves"
+
+
+def test_the_child_that_follows_is_not_looked_at() -> None:
+    columns, classes = table(5000)
+    trees, engine = stages(), MemoryEngine(columns, classes)
+    engine.tally(Tally(trees[0], CLASSES, (0, 1, 2)))
+    asked = newest(trees[1], trees[0])
+    expected = MemoryEngine(*table(5000)).tally(asked)
+    columns[2][columns[1] >= 9] = 0
+    assert equal(engine.tally(asked), expected)
 
 
 @settings(deadline=None)
@@ -97,17 +115,16 @@ def test_a_tree_that_grows_is_counted_like_one_that_was_always_there(stages: lis
         assert all(equal(engine.tally(tally), afresh) for engine in growing)
 
 
-@pytest.mark.parametrize(("wide", "dense"), [(0, 0), (0, 1 << 21), (1 << 17, 1 << 21)])
-def test_few_cells_and_many_are_counted_alike(wide: int, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("dense", "in_all"), [(0, 0), (1 << 21, 100), (1 << 21, 1 << 23)])
+def test_few_cells_and_many_are_counted_alike(dense: int, in_all: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = table(2000)
     tallies = [Tally(tree, CLASSES, (0, 1, 2)) for tree in stages()]
     whole = [MemoryEngine(*rows).tally(tally) for tally in tallies]
     weighted = (*rows, np.ones(2000, np.int64))
-    monkeypatch.setattr(memory, "WIDE", wide)
-    monkeypatch.setattr(memory, "DENSE", dense)
+    monkeypatch.setattr(rounds, "DENSE", dense)
+    monkeypatch.setattr(rounds, "DENSE_IN_ALL", in_all)
     for block in (64, 1000):
-        monkeypatch.setattr(memory, "BLOCK", block)
-        monkeypatch.setattr(memory, "SORTED_BLOCK", block)
+        monkeypatch.setattr(local, "BLOCK", block)
         for engine in (MemoryEngine(*rows), MemoryEngine(*weighted)):
             assert all(equal(engine.tally(tally), counts) for tally, counts in zip(tallies, whole, strict=True))
 
@@ -119,12 +136,57 @@ def test_threads_do_not_matter(number: int, monkeypatch: pytest.MonkeyPatch) -> 
         Tally(Grid.whole(SHAPE).refine(1, (3, 30)), CLASSES, (0, 1))
     ]
     alone = [MemoryEngine(*rows).tally(tally) for tally in tallies]
-    monkeypatch.setattr(threads, "cores", lambda: number)
-    monkeypatch.setattr(memory, "BLOCK", 64)
-    monkeypatch.setattr(memory, "SORTED_BLOCK", 100)
-    monkeypatch.setattr(memory, "WIDE", 200)
+    monkeypatch.setattr(local, "cores", lambda: number)
+    monkeypatch.setattr(local, "BLOCK", 64)
     engine = MemoryEngine(*rows)
     assert all(equal(engine.tally(tally), counts) for tally, counts in zip(tallies, alone, strict=True))
+
+
+@settings(max_examples=30)
+@given(
+    stages=growing_trees(SMALL),
+    size=st.integers(1, 30),
+    pieces=st.integers(1, 5),
+    dense=st.sampled_from([0, 1 << 21]),
+    weighted=st.booleans(),
+)
+def test_sums_of_blocks_add_up_also_in_pieces_and_after_a_journey(
+    stages: list[Tree], size: int, pieces: int, dense: int, weighted: bool
+) -> None:
+    """As on a cluster: each block is counted apart, sums are cut, sent, added up piece by piece, and joined."""
+    rng = np.random.default_rng(size)
+    *columns, classes = (rng.integers(0, one, 60).astype(np.uint8) for one in (*SMALL, CLASSES))
+    weights = rng.integers(1, 2**40, 60) if weighted else None
+    tally = Tally(stages[-1], CLASSES, (0, 2), marginals=(Grid.finest(SMALL),))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rounds, "DENSE", dense)
+        asked = Asked.of(tally, None, None)
+    sent = []
+    for start in range(0, 60, size):
+        cut = slice(start, start + size)
+        block = Block(tuple(one[cut] for one in columns), classes[cut], None if weights is None else weights[cut])
+        packed = Layout.of(block).unpacked(block.packed())
+        travelled = pickle.loads(pickle.dumps(asked.round))
+        sums = Sums.none(travelled)
+        count(travelled, packed, travelled.located(packed, None), sums)
+        sent.append([pickle.loads(pickle.dumps(piece)) for piece in sums.cut(pieces)])
+    first, *others = sent
+    for other in others:
+        for mine, theirs in zip(first, other, strict=True):
+            mine.include(theirs)
+    assert equal(asked.counts(Sums.joined(first)), MemoryEngine(columns, classes, weights).tally(tally))
+
+
+@given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 12))
+def test_parts_of_any_length_become_blocks(lengths: list[int], size: int) -> None:
+    rows = np.arange(sum(lengths), dtype=np.uint16)
+    parts = [(part, part + 1) for part in np.split(rows, np.cumsum(lengths)[:-1])] if lengths else []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(kernel, "BLOCK", size)
+        blocks = list(gathered(parts))
+    assert {len(block) for block in blocks[:-1]} <= {size}
+    assert [code for block in blocks for code in block.columns[0].tolist()] == rows.tolist()
+    assert all(np.array_equal(block.classes, block.columns[0] + 1) for block in blocks)
 
 
 def test_a_thread_that_fails_is_heard() -> None:
@@ -133,27 +195,34 @@ def test_a_thread_that_fails_is_heard() -> None:
         MemoryEngine([columns[0][:10], *columns[1:]], classes).tally(Tally(Grid.whole(SHAPE).refine(0, (2,)), CLASSES))
 
 
+def merge(columns: Sequence[np.ndarray], classes: np.ndarray, sizes: tuple[int, ...], most: int) -> list[Block] | None:
+    return merged(list(gathered([(*columns, classes)])), len(classes), sizes, most)
+
+
 def test_rows_that_are_the_same_become_one_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     columns, classes = table(300_000)
-    domain = Domain(SHAPE, CLASSES)
-    different, labels, weights = merged(columns, classes, domain)
-    assert weights is not None
-    assert weights.dtype == np.int64
-    assert weights.sum() == 300_000
-    assert len(labels) == len(weights) <= 6 * 40 * 3 * 2
-    assert [column.dtype for column in different] == [np.uint8] * 3
+    sizes, most = (*SHAPE, CLASSES), 10**6
+    found = merge(columns, classes, sizes, most)
+    assert found is not None
+    (block,) = found
+    assert block.weights is not None
+    assert block.weights.dtype == np.int64
+    assert block.weights.sum() == 300_000
+    assert len(block) <= 6 * 40 * 3 * 2
+    assert [column.dtype for column in block.columns] == [np.uint8] * 3
     for tree in stages():
         tally = Tally(tree, CLASSES, (0, 1, 2))
-        assert equal(MemoryEngine(different, labels, weights).tally(tally), MemoryEngine(columns, classes).tally(tally))
-    assert merged(columns, classes[:100], domain)[2] is None, "not worth the while"
+        fewer = MemoryEngine(block.columns, block.classes, block.weights)
+        assert equal(fewer.tally(tally), MemoryEngine(columns, classes).tally(tally))
+    assert merge([one[:100] for one in columns], classes[:100], sizes, most) is None, "not worth the while"
+    assert merge(columns, classes, sizes, 100) is None, "no room for them"
     wide = [np.arange(300_000, dtype=np.uint32), *columns]
-    assert merged(wide, classes, Domain((300_000, *SHAPE), CLASSES))[2] is None, "hardly any are the same"
-    assert merged(columns, classes, Domain((2**40, 2**40, 3), CLASSES))[2] is None, "too many cells for 64 bits"
-    monkeypatch.setattr(merging, "STRETCH", 1000)
-    monkeypatch.setattr(sorted_cells, "PENDING", 10)
+    assert merge(wide, classes, (300_000, *sizes), most) is None, "hardly any are the same"
+    assert merge(columns, classes, (2**40, 2**40, 3, 2), most) is None, "too many cells for 64 bits"
+    monkeypatch.setattr(kernel, "PENDING", 10)
     late = columns[0].copy().astype(np.uint32)
     late[100_000:] = np.arange(200_000)
-    assert merged([late, *columns[1:]], classes, Domain((200_000, *SHAPE[1:]), CLASSES))[2] is None, "found out late"
+    assert merge([late, *columns[1:]], classes, (200_000, *sizes[1:]), most) is None, "found out late"
 
 
 def test_counts_beyond_32_bits_are_exact() -> None:
@@ -165,10 +234,10 @@ def test_counts_beyond_32_bits_are_exact() -> None:
 
 
 def test_cells_are_put_together_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorted_cells, "PENDING", 3)
+    monkeypatch.setattr(kernel, "PENDING", 3)
     rng = np.random.default_rng(0)
     cells, weights = rng.integers(0, 50, 1000), rng.integers(1, 2**40, 1000)
-    once, many = SortedCells(), SortedCells()
+    once, many = SparseSum.none(50), SparseSum.none(50)
     for start in range(0, 1000, 30):
         once.add(cells[start : start + 30], None)
         many.add(cells[start : start + 30], weights[start : start + 30])
@@ -177,7 +246,7 @@ def test_cells_are_put_together_as_they_come(monkeypatch: pytest.MonkeyPatch) ->
     np.add.at(sums, cells, weights)
     assert many.found()[0].tolist() == list(range(50))
     assert many.found()[1].tolist() == sums.tolist()
-    assert [len(part) for part in SortedCells().found()] == [0, 0]
+    assert [len(part) for part in SparseSum.none(9).found()] == [0, 0]
 
 
 def test_a_level_needs_no_copy_of_the_table() -> None:
@@ -192,15 +261,16 @@ def test_a_level_needs_no_copy_of_the_table() -> None:
         engine.tally(newest(tree, before))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 12_000_000 * threads.cores() < 4 * 4 * rows, "a copy of what is counted would be four times as much"
+    assert peak < 12_000_000 * local.cores() < 4 * 4 * rows, "a copy of what is counted would be four times as much"
 
 
 @pytest.mark.parametrize("weights", [None, np.array([1, 1, 2**40])])
 def test_a_grid_of_very_many_cells_costs_no_more_than_its_rows(weights: np.ndarray | None) -> None:
     """A count of few rows does not walk through all cells."""
-    counts = np.zeros(10**6, np.int64)
+    found = DenseSum.none(10**6)
+    counts = found.counts
     tracemalloc.start()
-    blocks._add(counts, np.array([5, 5, 999_999]), weights)
+    found.add(np.array([5, 5, 999_999]), weights)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10**5
