@@ -128,7 +128,11 @@ class CategoryCoder:
 
 @dataclass(frozen=True)
 class CellCoder:
-    """Codes numbers or days: columns of such types directly, all others by distinct values."""
+    """Codes numbers or days: columns of such types directly, all others by distinct values.
+
+    Where the schema says how values are written, all go by their texts, also those of a typed column: in a column of
+    mixed values the same numbers come as texts, and one person's text must not change how others are read.
+    """
 
     finder: CellFinder
     absent: reading.Absent
@@ -150,7 +154,7 @@ class CellCoder:
         if reading.is_nested(array.type):
             return _nested_part(array, self.kind)
         places = None
-        if not (reading.is_day if self.is_date else reading.is_number)(array.type):
+        if self.written is not None or not (reading.is_day if self.is_date else reading.is_number)(array.type):
             array, places = reading.distinct(array)
             array = reading.rewritten(array, self.written)
         readings = (reading.days if self.is_date else reading.numbers)(array, self.absent)
