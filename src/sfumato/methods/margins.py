@@ -58,7 +58,7 @@ def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
     weights = {
         _label(name, leaves, depth): max(round(FINENESS * part * plan_levels(leaves).error ** (1 / 3)), 1)
         for name, leaves in _margins(schema)
-        for depth, part in plan_levels(leaves).shares.items()
+        for depth, part in _levels(schema, name, leaves).items()
     }
     return {label: budget * weight / sum(weights.values()) for label, weight in weights.items() if budget}
 
@@ -74,14 +74,19 @@ def buy_margins(meter: Meter, schema: Schema, schedule: Schedule, histograms: Ta
             _cells(histograms, names.index(name) if name in names else None, leaves, depth), schedule[label], label
         )
         for name, leaves in _margins(schema)
-        for depth, label in ((depth, _label(name, leaves, depth)) for depth in plan_levels(leaves).shares)
+        for depth, label in ((depth, _label(name, leaves, depth)) for depth in _levels(schema, name, leaves))
         if label in schedule.parts
     )
 
 
 def _margins(schema: Schema) -> list[tuple[str, int]]:
-    """List the attributes that have a margin, and their leaves; the class, which has few values, in one level."""
+    """List the attributes that have a margin, and their leaves."""
     return [(name, column.leaves) for name, column in variables_of(schema).items() if column.leaves > 1]
+
+
+def _levels(schema: Schema, name: str, leaves: int) -> Mapping[int, float]:
+    """Share an attribute's budget among levels; the class has no order, and one level."""
+    return {height(leaves): 1.0} if name == schema.target else plan_levels(leaves).shares
 
 
 def _cells(histograms: Tally, attribute: int | None, leaves: int, depth: int) -> Cells:

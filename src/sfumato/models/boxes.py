@@ -17,7 +17,7 @@ from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Boxes
 from sfumato.models.model import UNMEASURED, Cause, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
-from sfumato.models.regions import RegionModel
+from sfumato.models.regions import Combinations, RegionModel
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
 
@@ -84,10 +84,10 @@ class BoxModel(RegionModel):
         """Find the class of the largest count, the first of equals."""
         return np.asarray(np.argmax(self.counts.counts, axis=1))
 
-    def own_variances(self, weights: Floats) -> Floats:
+    def own_variances(self, weights: Floats, found: Combinations) -> Floats:
         """Add up what the draw of each group's records may be off by, by class."""
         rate = self.boxes.sampling
-        return np.asarray(weights**2 @ self.values * float((1 - rate) / rate))
+        return np.asarray(weights**2 @ found.values * float((1 - rate) / rate))
 
     def own_query(self, _: np.random.Generator) -> Mapping[int, Integers] | None:
         """Have none: who lies in a group may lie in another."""

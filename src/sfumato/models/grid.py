@@ -22,7 +22,7 @@ from sfumato.models.fitting import Interactions, Margins, Parts, interactions_of
 from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.margins import Spread
 from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
-from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, FittedModel, Overlap, Share, Sums
+from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, Combinations, FittedModel, Overlap, Share, Sums
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.schema.schema import Schema
 
@@ -212,9 +212,9 @@ class GridModel(FittedModel):
             partly, nobody = partly | (state == PARTLY).any(axis=0), nobody | (state == UNTOUCHED).all(axis=0)
         sums.aligned[asking] = nobody | ~partly
 
-    def own_variances(self, weights: Floats) -> Floats:
+    def own_variances(self, weights: Floats, found: Combinations) -> Floats:
         """Add up squares: regions were measured apart."""
-        return np.asarray(weights**2 @ self.variances[:, None])
+        return np.asarray(weights**2 @ np.bincount(found.of, self.variances, len(found.squares))[:, None])
 
     def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
         """Draw parts of up to three attributes."""

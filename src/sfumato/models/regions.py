@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -54,11 +54,11 @@ class Overlap:
     """the clause of each query"""
 
     @classmethod
-    def of(cls, ranges: Integers, spread: Spread, clauses: Sequence[Floats], clause_of: Integers) -> Overlap:
-        """Weigh ranges by the covered shares of their leaves."""
+    def of(cls, ranges: Integers, spread: Spread, clauses: Floats, clause_of: Integers) -> Overlap:
+        """Weigh ranges by the covered shares of their leaves: clauses x leaves."""
         borders, at = np.unique(ranges, return_inverse=True)
         lo, hi = at.reshape(ranges.shape).T
-        weights = np.stack([np.ones(len(spread.mass)), *clauses], axis=1)
+        weights = np.concatenate([np.ones((1, len(spread.mass))), clauses]).T
         within = _running(spread.mass[:, None] * weights, borders)
         shares = within[hi] - within[lo]
         shares /= shares[:, :1].copy()
@@ -80,18 +80,105 @@ def _running(leaves: NDArray[Any], borders: Integers) -> NDArray[Any]:
     return sums
 
 
-def overlaps_of(
-    ranges: Mapping[int, Integers], spreads: Sequence[Spread], queries: Sequence[Mapping[int, Floats]]
-) -> dict[int, Overlap]:
-    """Cover ranges of the attributes that any query restricts; queries are weights of leaves by attribute."""
-    overlaps = {}
-    for attribute in sorted({attribute for query in queries for attribute in query}):
-        restricting = [number for number, query in enumerate(queries) if attribute in query]
-        clause_of = np.zeros(len(queries), np.int64)
-        clause_of[restricting] = np.arange(1, len(restricting) + 1)
-        clauses = [queries[number][attribute] for number in restricting]
-        overlaps[attribute] = Overlap.of(ranges[attribute], spreads[attribute], clauses, clause_of)
-    return overlaps
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a block of queries asks: weights of leaves by attribute, at most 1, and what they were divided by."""
+
+    numbers: Mapping[int, Integers]
+    """by attribute: the queries that restrict it"""
+    weights: Mapping[int, Floats]
+    """by attribute: these queries x leaves, in the order of which regions have ranges"""
+    classes: Floats
+    """queries x classes"""
+    scales: Floats
+    plain: Booleans
+    """queries: whether they ask for people, and not for a weighted sum"""
+    someone: Booleans
+    """queries: whether they ask for anyone; of a contradiction it is certain that there is nobody"""
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], orders: Sequence[Integers]) -> Asked:
+        """Put the weights of all queries together."""
+        found: dict[int, tuple[list[int], list[Floats]]] = {}
+        for number, query in enumerate(queries):
+            for at, weights in query.weights.items():
+                numbers, every = found.setdefault(at, ([], []))
+                numbers.append(number)
+                every.append(weights)
+        classes, scales, plain, someone = _scaled(np.stack([query.classes for query in queries]))
+        restricting, weights_of = {}, {}
+        for at, (numbers, every) in sorted(found.items()):
+            restricting[at] = np.array(numbers)
+            weights_of[at], most, whole, some = _scaled(np.stack(every).take(orders[at], axis=1))
+            scales[numbers] *= most
+            plain[numbers] &= whole
+            someone[numbers] &= some
+        return cls(restricting, weights_of, classes, scales, plain, someone)
+
+    def squared(self) -> Asked:
+        """Square all weights; those of plain queries stay."""
+        if self.plain.all():
+            return self
+        return replace(self, weights={at: weights**2 for at, weights in self.weights.items()})
+
+    def overlaps(self, ranges: Mapping[int, Integers], spreads: Sequence[Spread]) -> dict[int, Overlap]:
+        """Cover ranges of the attributes that any query restricts."""
+        overlaps = {}
+        for at, numbers in self.numbers.items():
+            clause_of = np.zeros(len(self.scales), np.int64)
+            clause_of[numbers] = np.arange(1, len(numbers) + 1)
+            overlaps[at] = Overlap.of(ranges[at], spreads[at], self.weights[at], clause_of)
+        return overlaps
+
+
+def _scaled(weights: Floats) -> tuple[Floats, Floats, Booleans, Booleans]:
+    """Divide weights by the largest of each query; and tell that, whether all are 0 or 1, and whether any is not 0."""
+    most, someone = np.abs(weights).max(axis=1), np.asarray(weights.any(axis=1))
+    most[~someone] = 1.0
+    plain = ((weights == 0) | (weights == 1)).all(axis=1)
+    return weights / most[:, None], most, plain, someone
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """The combinations of ranges that regions have of some attributes: few, however many regions there are."""
+
+    of: Integers
+    """the combination of each region"""
+    ranges: Mapping[int, Integers]
+    """by attribute: the range of each combination"""
+    values: Floats
+    """combinations x classes: people of all their regions"""
+    squares: Floats
+    """combinations: the sum of their regions' squared people"""
+
+    def weigh(self, shares: Mapping[int, NDArray[Any]], weights: NDArray[Any]) -> NDArray[Any]:
+        """Multiply weights of queries by what they cover of each combination: queries x combinations.
+
+        Shares are queries x ranges, by attribute.
+        """
+        found = np.repeat(weights[:, None], len(self.squares), axis=1)
+        for at, covered in shares.items():
+            found *= covered.take(self.ranges[at], axis=1)
+        return found
+
+    def join(self, states: Mapping[int, States], settled: States) -> States:
+        """Join how queries cover the ranges of each combination: queries x combinations."""
+        found = np.repeat(settled[:, None], len(self.squares), axis=1)
+        for at, covered in states.items():
+            found |= covered.take(self.ranges[at], axis=1)
+        return found
+
+
+def alike(restricting: Mapping[int, Booleans], queries: int) -> Iterator[tuple[tuple[int, ...], Integers]]:
+    """Group queries that restrict the same attributes."""
+    flags = np.stack([np.zeros(queries, np.bool_), *restricting.values()], axis=1)
+    _, first, group_of = np.unique(np.packbits(flags, axis=1), axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(group_of.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(group_of.ravel()))
+    names = list(restricting)
+    for one, asking in zip(first.tolist(), np.split(order, ends[:-1]), strict=True):
+        yield tuple(at for at, flag in zip(names, flags[one, 1:].tolist(), strict=True) if flag), asking
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,34 +320,42 @@ class RegionModel(Model):
         attributes that are not split.
         """
         sums = Sums.none(len(share.weights), self.values.shape[1])
-        for asking in self.blocks(len(share.weights)):
-            weights, states = self._covered(overlaps, asking, share.among(asking))
-            sums.values[asking] = weights @ self.values
-            sums.aligned[asking] = ~(states == PARTLY).any(axis=1)
-            sums.variances[asking] = self.own_variances(weights)
-            sums.uneven[asking] = np.maximum(weights * (1 - weights), 0.0) @ self.values.sum(axis=1) ** 2
+        split = {at: overlap for at, overlap in overlaps.items() if len(overlap.shares) > 1}
+        for attributes, every in alike({at: one.clause_of > 0 for at, one in split.items()}, len(share.weights)):
+            found = self.combinations(attributes)
+            for asking in self.blocks(every):
+                clauses = {at: split[at].clause_of[asking] for at in attributes}
+                shares = {at: split[at].shares.T[clauses[at]] for at in attributes}
+                states = {at: split[at].states.T[clauses[at]] for at in attributes}
+                weights = found.weigh(shares, share.weights[asking])
+                sums.values[asking] = weights @ found.values
+                sums.aligned[asking] = ~(found.join(states, share.states[asking]) == PARTLY).any(axis=1)
+                sums.variances[asking] = self.own_variances(weights, found)
+                sums.uneven[asking] = np.maximum(weights * (1 - weights), 0.0) @ found.squares
         return sums
 
-    def blocks(self, queries: int) -> list[Integers]:
+    @cached_property
+    def _combinations(self) -> dict[tuple[int, ...], Combinations]:
+        return {}
+
+    def combinations(self, attributes: tuple[int, ...]) -> Combinations:
+        """Find the combinations of ranges that regions have of some attributes."""
+        if attributes not in self._combinations:
+            numbers, regions = [self.numbers[at] for at in attributes], self.structure.regions
+            first, of = _grouped(numbers, [self.sides[at] for at in attributes], regions)
+            values = [np.bincount(of, column, len(first)) for column in self.values.T]
+            squares = np.bincount(of, self.values.sum(axis=1) ** 2, len(first)).astype(np.float64)
+            ranges = {at: self.numbers[at][first] for at in attributes}
+            self._combinations[attributes] = Combinations(of, ranges, np.stack(values, axis=1), squares)
+        return self._combinations[attributes]
+
+    def blocks(self, queries: Integers) -> list[Integers]:
         """Divide queries into blocks, each of which fits in memory together with all regions."""
         most = max(1, MOST_AT_ONCE // max(self.structure.regions, 1))
-        return np.split(np.arange(queries), np.arange(most, queries, most))
-
-    def _covered(self, overlaps: Mapping[int, Overlap], asking: Integers, share: Share) -> tuple[Floats, States]:
-        """Find what queries cover of each region, and how: queries x regions."""
-        shape = (len(asking), self.structure.regions)
-        weights, states = np.empty(shape), np.empty(shape, np.uint8)
-        weights[:], states[:] = share.weights[:, None], share.states[:, None]
-        for at, overlap in overlaps.items():
-            some = np.flatnonzero(overlap.clause_of[asking])
-            if len(some) and len(overlap.shares) > 1:
-                clauses = overlap.clause_of[asking[some]]
-                weights[some] *= overlap.shares.T[clauses].take(self.numbers[at], axis=1)
-                states[some] |= overlap.states.T[clauses].take(self.numbers[at], axis=1)
-        return weights, states
+        return np.split(queries, np.arange(most, len(queries), most))
 
     @abstractmethod
-    def own_variances(self, weights: Floats) -> Floats:
+    def own_variances(self, weights: Floats, found: Combinations) -> Floats:
         """Give the variances of weighted sums of the regions' own counts: queries x 1, or x classes."""
 
     @cached_property
@@ -298,16 +393,15 @@ class RegionModel(Model):
 
     def answer(self, queries: Sequence[Query]) -> Answers:
         """Cover ranges, sum over regions, weigh classes; then see how far all of it may err."""
-        scales, ordered, classes = self._scaled(queries)
-        overlaps = overlaps_of(self.ranges, self.spreads, ordered)
+        asked = Asked.of(queries, [side.order for side in self.sides])
+        overlaps = asked.overlaps(self.ranges, self.spreads)
         sums = self.sums(overlaps, _settled(overlaps, len(queries)))
-        values = (sums.values * classes).sum(axis=1)
-        errors = self.errors(values, sums, self._clauses(ordered, classes), classes)
-        plain, asked = np.array([_is_plain(query) for query in queries]), scales * [_asks(query) for query in queries]
-        most = np.where(plain, errors.most, np.inf)
+        values = (sums.values * asked.classes).sum(axis=1)
+        errors = self.errors(values, sums, self._clauses(asked), asked.classes)
+        most, scales = np.where(asked.plain, errors.most, np.inf), asked.scales * asked.someone
         untold = np.where(sums.aligned, 0.0, errors.model)
         texts = tuple(query.text for query in queries)
-        return Answers(texts, values * scales, np.sqrt(errors.noise) * asked, untold * asked, most, self.cause)
+        return Answers(texts, values * asked.scales, np.sqrt(errors.noise) * scales, untold * scales, most, self.cause)
 
     def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:  # noqa: ARG002
         """Add up the noise of the regions' own counts, and what spreading evenly inside regions had to assume.
@@ -324,36 +418,22 @@ class RegionModel(Model):
         """
         return np.zeros(len(weights))
 
-    def _scaled(self, queries: Sequence[Query]) -> tuple[Floats, list[dict[int, Floats]], Floats]:
-        """Bring weights to at most 1, in the order of which regions have ranges; and give what was divided by."""
-        scales, ordered = np.ones(len(queries)), []
-        classes = np.stack([query.classes for query in queries])
-        most = np.abs(classes).max(axis=1)
-        most[most == 0] = 1.0
-        for number, query in enumerate(queries):
-            each = {at: max(float(np.abs(weights).max()), 0.0) or 1.0 for at, weights in query.weights.items()}
-            ordered.append({at: weights[self.sides[at].order] / each[at] for at, weights in query.weights.items()})
-            scales[number] = math.prod(each.values()) * most[number]
-        return scales, ordered, classes / most[:, None]
-
-    def _clauses(self, queries: Sequence[Mapping[int, Floats]], classes: Floats) -> Clauses:
+    def _clauses(self, asked: Asked) -> Clauses:
         """See what queries restrict each attribute and the class to."""
         found: dict[int, Clause] = {}
-        by_region = np.maximum(self.values, 0.0)
+        by_region, classes = np.maximum(self.values, 0.0), asked.classes
         masses, total = by_region.sum(axis=1), max(float(by_region.sum()), 1e-9)
-        sides = {at: side.ranges for at, side in enumerate(self.sides)}
-        squares = [{at: weights**2 for at, weights in query.items()} for query in queries]
-        second = overlaps_of(sides, self.spreads, squares)
-        for at, overlap in overlaps_of(sides, self.spreads, queries).items():
+        sides, squared = {at: side.ranges for at, side in enumerate(self.sides)}, asked.squared()
+        first = asked.overlaps(sides, self.spreads)
+        second = first if squared is asked else squared.overlaps(sides, self.spreads)
+        for at, overlap in first.items():
             shares, restricting = overlap.shares[:, overlap.clause_of], overlap.clause_of > 0
             by_range = np.bincount(self.numbers[at], masses, len(shares)) / total
             share, square = by_range @ shares, second[at].shares[:, overlap.clause_of]
             variance = by_range @ square - share**2
             inside = np.clip(by_range @ (square - shares**2) / np.maximum(variance, 1e-12), 0.0, 1.0)
-            error = np.zeros(len(queries))
-            weights = np.stack([queries[number][at] for number in np.flatnonzero(restricting).tolist()])
-            back = weights[:, np.argsort(self.sides[at].order)]
-            error[restricting] = self.clause_errors(at, back)
+            error = np.zeros(len(restricting))
+            error[asked.numbers[at]] = self.clause_errors(at, asked.weights[at][:, np.argsort(self.sides[at].order)])
             found[at] = Clause(shares, restricting, share, np.maximum(variance, 0.0), inside, error)
         restricting = (classes != 1).any(axis=1)
         if restricting.any():
@@ -362,7 +442,7 @@ class RegionModel(Model):
             error = self.clause_errors(CLASS, classes)
             variance = np.where(restricting, np.maximum(classes**2 @ by_class - share**2, 0.0), 0.0)
             found[CLASS] = Clause(classes.T, restricting, share, variance, 0 * share, error * restricting)
-        return Clauses(found, len(queries), max(total, 1.0))
+        return Clauses(found, len(classes), max(total, 1.0))
 
     @cached_property
     def numbers(self) -> list[Integers]:
@@ -370,14 +450,12 @@ class RegionModel(Model):
         regions = np.arange(self.structure.regions)
         return [side.number(regions) for side in self.sides]
 
-    def _ordered(self, query: Query) -> dict[int, Floats]:
-        return {at: weights[self.sides[at].order] for at, weights in query.weights.items()}
-
     def explain(self, query: Query) -> tuple[Mapping[str, Sequence[str]], Floats]:
         """List the fewest groups, inner nodes of a tree included."""
         regions, whole = np.arange(self.structure.regions), np.ones(self.structure.regions, np.bool_)
         ranges = {at: side.ranges for at, side in enumerate(self.sides)}
-        for at, overlap in overlaps_of(ranges, self.spreads, [self._ordered(query)]).items():
+        asked = Asked.of([query], [side.order for side in self.sides])
+        for at, overlap in asked.overlaps(ranges, self.spreads).items():
             whole &= overlap.states[self.sides[at].number(regions), 1] == WHOLE
         boxes, counts = self.covering(whole)
         columns = list(self.schema.predictors.items())
@@ -501,16 +579,6 @@ class FittedModel(RegionModel):
     @abstractmethod
     def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:
         """Bound what is left of the noise of the regions' counts in fitted answers, as variances."""
-
-
-def _is_plain(query: Query) -> bool:
-    """Tell whether a query asks for people, and not for a weighted sum."""
-    return all(((one == 0) | (one == 1)).all() for one in (*query.weights.values(), query.classes))
-
-
-def _asks(query: Query) -> bool:
-    """Tell whether a query asks for anyone: of a contradiction it is certain that there is nobody."""
-    return all(one.any() for one in (*query.weights.values(), query.classes))
 
 
 def _settled(overlaps: Mapping[int, Overlap], queries: int) -> Share:

@@ -23,7 +23,7 @@ from sfumato.models.consistency import Consistent, project
 from sfumato.models.fitting import LEAST_SHARE, Margins, Parts, shrunk
 from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
-from sfumato.models.regions import DECIMALS, FittedModel, Sums
+from sfumato.models.regions import DECIMALS, Combinations, FittedModel, Sums, alike
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
 
@@ -142,37 +142,66 @@ class TreeModel(FittedModel):
         what it has beyond the product of all p and the sum of (c - p) times the other p.
         """
         noise = np.empty(clauses.queries)
-        for asking in self.blocks(clauses.queries):
-            noise[asking] = self._noise_of(clauses, asking)
+        split = {at: one for at, one in clauses.by_attribute.items() if at != CLASS and len(one.shares) > 1}
+        for attributes, every in alike({at: one.restricting for at, one in split.items()}, clauses.queries):
+            found = self.combinations(attributes)
+            for asking in self.blocks(every):
+                noise[asking] = self._noise_of(clauses, found, asking)
         return noise
 
-    def _noise_of(self, clauses: Clauses, asking: Integers) -> Floats:
-        shares = {at: one.share[asking] for at, one in clauses.by_attribute.items() if at != CLASS}
-        everyone = np.prod([np.ones(len(asking)), *shares.values()], axis=0)[:, None]
-        covered, settled = np.ones((len(asking), self.tree.regions)), np.zeros((len(asking), self.tree.regions))
-        for at, share in shares.items():
-            one = clauses.by_attribute[at]
-            some = np.flatnonzero(one.restricting[asking])
-            own = one.shares[:, asking[some]].T.take(self.numbers[at], axis=1)
-            covered[some] *= own
-            settled[some] += (own - share[some, None]) * (everyone[some] / np.maximum(share[some, None], 1e-9))
-        beyond = self._by_node(covered - everyone - settled)
-        noise = self._divided.people_errors[1:] @ (beyond[1:] - beyond[self.tree.parents[1:]]) ** 2
+    def _noise_of(self, clauses: Clauses, found: Combinations, asking: Integers) -> Floats:
+        """The same for queries that restrict the same attributes."""
+        whole = {at: clauses.by_attribute[at].share[asking] for at in found.ranges}
+        shares = {at: clauses.by_attribute[at].shares.T[asking] for at in found.ranges}
+        covered = found.weigh(shares, np.ones(len(asking)))
+        everyone = np.prod([np.ones(len(asking)), *whole.values()], axis=0)[:, None]
+        settled = np.zeros(covered.shape)
+        for at, share in whole.items():
+            apart = shares[at].take(found.ranges[at], axis=1) - share[:, None]
+            settled += apart * (everyone / np.maximum(share[:, None], 1e-9))
+        outside = {
+            at: one.share[asking] for at, one in clauses.by_attribute.items() if at not in (CLASS, *found.ranges)
+        }
+        others = np.prod([np.ones(len(asking)), *outside.values()], axis=0) ** 2
+        beyond = self._by_node(covered - everyone - settled, found)
+        steps = beyond[1:] - beyond[self.tree.parents[1:]]
+        moved = self._divided.people_errors[1:].astype(np.float32) @ (steps * steps)
+        noise = np.asarray(others * moved, np.float64)
         if CLASS not in clauses.by_attribute:
-            return np.asarray(noise)
+            return noise
         classes = clauses.by_attribute[CLASS]
-        by_class, root = classes.shares[:, asking], self.estimated.values[ROOT] / max(self._people[ROOT], 1e-9)
-        reached = (self._by_node(covered - everyone) * self._people[:, None]) ** 2
-        moved = (self._divided.class_errors.T @ reached) * (by_class - root @ by_class) ** 2
-        return np.asarray(noise * classes.share[asking] ** 2 + moved.sum(axis=0))
+        some = np.flatnonzero(classes.restricting[asking])
+        by_class, root = classes.shares[:, asking[some]], self.estimated.values[ROOT] / max(self._people[ROOT], 1e-9)
+        reached = self._by_node((covered - everyone)[some], found) ** 2
+        by_people = (self._class_errors @ reached) * (by_class - root @ by_class) ** 2
+        noise *= classes.share[asking] ** 2
+        noise[some] += others[some] * by_people.sum(axis=0)
+        return noise
 
-    def _by_node(self, ends: Floats) -> Floats:
-        """Average numbers of the ends (queries x ends) over the people of all nodes: nodes x queries."""
-        nodes = np.zeros((len(self.tree), len(ends)))
-        nodes[self.tree.ends] = (ends * self._people[self.tree.ends]).T
+    @cached_property
+    def _class_errors(self) -> NDArray[np.float32]:
+        """The variances that are left of all nodes' classes, in people: classes x nodes."""
+        return np.asarray((self._divided.class_errors * self._people[:, None] ** 2).T, np.float32)
+
+    def _by_node(self, weights: Floats, found: Combinations) -> NDArray[np.float32]:
+        """Average weights of queries for combinations over the people of all nodes: nodes x queries.
+
+        In single precision, which is enough for errors, and half the work.
+        """
+        single = weights.astype(np.float32)
+        few = len(found.squares) < len(weights)
+        ends = np.ascontiguousarray((np.eye(len(found.squares), dtype=np.float32) if few else single).T)
+        nodes = np.zeros((len(self.tree), ends.shape[1]), np.float32)
+        nodes[self.tree.ends] = ends.take(found.of, axis=0)
+        nodes[self.tree.ends] *= self._single[self.tree.ends, None]
         for level in reversed(self.nodes.passes.levels):
             nodes[level.heads] = level.sums(nodes[level.nodes])
-        return np.asarray(nodes / np.maximum(self._people, 1e-9)[:, None])
+        nodes /= np.maximum(self._single, 1e-9)[:, None]
+        return np.asarray(nodes @ single.T if few else nodes)
+
+    @cached_property
+    def _single(self) -> NDArray[np.float32]:
+        return self._people.astype(np.float32)
 
     @cached_property
     def variances(self) -> Floats:
@@ -205,12 +234,14 @@ class TreeModel(FittedModel):
         """Find the class of the largest share, where an end's counts differ from its parent's beyond the noise."""
         return np.asarray(np.argmax(class_shares(self.nodes, self.tree.parents)[self.tree.ends], axis=1))
 
-    def own_variances(self, weights: Floats) -> Floats:
+    def own_variances(self, weights: Floats, found: Combinations) -> Floats:
         """Let what was measured of nodes on the way bear on the ends; what is left of it in a fit is `region_noise`."""
         if self.fitted is not None:
             return np.zeros((len(weights), 1))
+        if len(self.own) == 1:
+            return np.asarray(weights**2 @ np.bincount(found.of, self.variances, len(found.squares))[:, None])
         nodes = np.zeros((len(weights), len(self.tree)))
-        nodes[:, self.tree.ends] = weights
+        nodes[:, self.tree.ends] = weights.take(found.of, axis=1)
         return self.nodes.passes.variance(nodes)[:, None]
 
     def own_query(self, rng: np.random.Generator) -> Mapping[int, Integers] | None:
