@@ -19,10 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import sfumato
 from one_column import coded, loose, names, numeric
 from sfumato import Schema
 from sfumato.engines.counting import Counting
-from sfumato.errors import TableError
+from sfumato.errors import SchemaError, TableError
 from sfumato.geometry.grid import Grid
 from sfumato.privacy.tally import Tally
 from sfumato.schema.attributes import Numeric
@@ -358,3 +359,25 @@ def test_one_record_moves_one_count(more: float | None, tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [None, 6.0])
 def test_one_record_moves_one_row_of_a_query(sql: str, more: float | None, tmp_path: Path) -> None:
     assert moved(tmp_path, NUMBERS, more, sql) <= 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "values"),
+    [
+        ({"lower": 0, "upper": 1999, "step": 100, "written": "1.234,5"}, [1.234, 5.0, 7.0]),
+        ({"lower": 0, "upper": 1999, "step": 100, "written": "1,234.5"}, [1.234, 5.0, 7.5]),
+        ({"lower": "2020-01-01", "upper": "2020-12-31", "written": "DD.MM.YYYY"}, [pd.Timestamp("2020-01-02")] * 3),
+    ],
+)
+def test_a_neighbours_text_does_not_change_how_typed_values_are_read(facts: dict, values: list) -> None:
+    """A column of numbers or days, and the same beside a text, which makes it a column of mixed values."""
+    schema = Schema.parse({"confirmed": True, "attributes": {"x": {"kind": "numeric", "missing": "none", **facts}}})
+    typed, mixed = pd.DataFrame({"x": values}), pd.DataFrame({"x": [*values, None, ""]}, dtype=object)
+    found = [sfumato.coded(frame, schema).columns["x"][: len(values)].tolist() for frame in (typed, mixed)]
+    assert found[0] == found[1]
+
+
+def test_days_are_not_written_like_the_plain_way_with_day_and_month_exchanged() -> None:
+    facts = {"kind": "numeric", "lower": "2020-01-01", "upper": "2020-12-31", "written": "YYYY-DD-MM"}
+    with pytest.raises(SchemaError, match="must be a form of days"):
+        Schema.parse({"attributes": {"x": facts}})

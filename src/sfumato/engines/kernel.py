@@ -235,6 +235,10 @@ class DenseSum:
 
     counts: Integers
 
+    def __repr__(self) -> str:
+        """Say nothing of what is counted."""
+        return "DenseSum(...)"
+
     @classmethod
     def none(cls, cells: int) -> DenseSum:
         """Begin with nothing."""

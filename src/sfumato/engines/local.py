@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -246,10 +246,14 @@ def in_turns(number: int, work: Callable[[Iterator[int]], Result], most: int) ->
 
     If one of them fails, or the work is interrupted, nobody gets another number.
     """
-    threads, turns, over = max(1, min(cores(), most, number)), iter(range(number)), Event()
+    threads, turns, over, one_by_one = max(1, min(cores(), most, number)), iter(range(number)), Event(), Lock()
 
     def taken() -> Iterator[int]:
-        while not over.is_set() and (at := next(turns, None)) is not None:
+        while not over.is_set():
+            with one_by_one:
+                at = next(turns, None)
+            if at is None:
+                return
             yield at
 
     def share() -> Result:

@@ -80,8 +80,8 @@ def _is_form_of_days(form: str) -> bool:
     parts = sorted(re.findall("YYYY|YY|MON|MM|DD", form))
     known = [["DD", "MM", "YYYY"], ["DD", "MM", "YY"], ["DD", "MON", "YYYY"], ["DD", "MON", "YY"]]
     between = re.sub("YYYY|YY|MON|MM|DD", "", form)
-    plain = form == "YYYY-DD-MM"  # the plain way of writing days, with day and month exchanged: typed days would be read so
-    return parts in known and len(form) <= 20 and re.fullmatch("[-./, ]*", between) is not None and not plain
+    exchanged = form == "YYYY-DD-MM"  # looks like the plain way, in which typed days are written
+    return parts in known and len(form) <= 20 and re.fullmatch("[-./, ]*", between) is not None and not exchanged
 
 
 @cache

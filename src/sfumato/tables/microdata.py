@@ -135,16 +135,20 @@ def _is_gone(code: Any, spans: Sequence[tuple[Any, Any]]) -> bool:
 
 
 def open_workbook(source: Path) -> Table:
-    """Open a sheet of a workbook, the first unless one is named: its first row names the columns."""
+    """Open a sheet of a workbook, the first unless one is named: its first row names the columns.
+
+    What has no name there is no column: how it could be called depends on cells that people's rows fill.
+    """
     path, wanted = parted_workbook(source)
     if not path.is_file():
         raise TableError(f"file {path} must exist", "Check its name and the folder you are in.")
     rows = attempt(path, lambda: _rows(path, wanted))
     if not rows or not any(text_of(_cell(one)) for one in rows[0]):
         raise TableError(f"the first row of {path} must name the columns", "Add a header row.")
-    names = [text_of(_cell(one)) or f"column_{place}" for place, one in enumerate(rows[0], start=1)]
+    named = {place: name for place, one in enumerate(rows[0]) if (name := text_of(_cell(one)))}
+    names = list(named.values())
     streams.refuse_repeated(names, named=streams.is_header(names, [text_of(one) or "" for one in [*rows[1:2], []][0]]))
-    places = {name: place for place, name in enumerate(names)}
+    places = {name: place for place, name in named.items()}
     records = [row for row in rows[1:] if any(_cell(one) is not None for one in row)]
 
     def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
