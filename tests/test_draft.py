@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato
 from holders import TABLES
 from sfumato.errors import SchemaError, TableError
 from sfumato.schema.attributes import EPOCH, LARGEST, Categorical, Identifier, Numeric
@@ -418,3 +421,25 @@ def test_tables_without_rows_or_use_are_refused() -> None:
 def test_many_columns() -> None:
     schema = draft(**{f"v{n}": ["x"] * 20 for n in range(300)})
     assert len(schema.predictors) == 300
+
+
+def test_a_first_row_that_is_a_record_is_no_header(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("Zelenograd,28,M\n" + "Aachen,30,F\nBonn,41,M\n" * 30)
+    with pytest.raises(TableError, match="must name the columns, and seems to be a record") as refusal:
+        sfumato.draft(file)
+    assert "Zelenograd" not in str(refusal.value)
+    file.write_text("town,2018,sex\n" + "Aachen,30,F\nBonn,41,M\n" * 30)
+    with pytest.raises(TableError, match="seems to be a record"):
+        sfumato.draft(file)
+    file.write_text("town,year 2018,sex\n" + "Aachen,30,F\nBonn,41,M\n" * 30)
+    assert list(sfumato.draft(file).schema.attributes) == ["town", "year 2018", "sex"]
+
+
+def test_a_field_that_few_records_have_is_not_named(tmp_path: Path) -> None:
+    records = [{"sex": "F" if row % 2 else "M", "age": row % 60} for row in range(200)]
+    records[7]["note about Ms. Zelenka"] = "x"
+    records[9]["nested secret"] = {"a": 1}
+    file = tmp_path / "people.jsonl"
+    file.write_text("\n".join(map(json.dumps, records)))
+    assert list(sfumato.draft(file).schema.attributes) == ["sex", "age"]

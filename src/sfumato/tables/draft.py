@@ -31,7 +31,7 @@ from sfumato.schema.schema import Column, Schema
 from sfumato.schema.yaml import Comments, write_commented
 from sfumato.tables.coders import LeafFinder
 from sfumato.tables.seen import ABSENT, ABSENT_BY_DEFAULT, FEWEST, PLAIN_DAY, PLAIN_NUMBER, Reading, Seen, Tail
-from sfumato.tables.streams import Table
+from sfumato.tables.streams import FIGURES, Table
 from sfumato.tables.values import FINE
 
 MOST_SMALL = 12
@@ -141,9 +141,11 @@ def draft_schema(
             f"the table must have {FEWEST} rows or more to draft a schema that betrays none of them",
             "Give it rows, or write the schema by hand.",
         )
+    _refuse_headless(table, seen)
     guesses = {
         column: guarded(partial(_declared_or_guessed, column, seen[column], forms, book), unreadable(column))
         for column in table.columns
+        if table.named_by != "its records" or seen[column].given >= FEWEST
     }
     if all(isinstance(one.column, Identifier) for one in guesses.values()):
         raise TableError(
@@ -158,6 +160,16 @@ def draft_schema(
     reasons = {column: one.why for column, one in guesses.items()}
     declared = frozenset(column for column, one in guesses.items() if one.declared)
     return Drafted(schema if target is None else schema.with_target(target), reasons, declared)
+
+
+def _refuse_headless(table: Table, seen: Mapping[str, Seen]) -> None:
+    """Refuse a first row that is a record rather than names: under its figures all are figures."""
+    figures = [name for name, one in seen.items() if one.given and any(reading.holds for reading in one.readings)]
+    if table.named_by == "its first row" and figures and all(map(FIGURES.match, figures)):
+        raise TableError(
+            "the first row of the table must name the columns, and seems to be a record: its figures stand over figures",
+            "Add a header, whose names of columns with figures do not all begin with one.",
+        )
 
 
 def look_at(table: Table, columns: list[str], watch: Callable[[str], None]) -> tuple[dict[str, Seen], int]:

@@ -159,7 +159,7 @@ def open_workbook(source: Path) -> Table:
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    return Table(names, read)
+    return Table(names, read, "its first row")
 
 
 def _cell(value: Any) -> Any:

@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -98,7 +98,7 @@ def _open_delimited(path: Path, kind: str, packed: bool) -> Table:
         f"read_csv({streams.file_literal(path)}, auto_detect=false, header=true, delim='{delimiter}', quote='\"', "
         f"escape='\"', compression='{compression}', hive_partitioning=false, columns={{{types}}})"
     )
-    return streams.table(path, source, inner)
+    return replace(streams.table(path, source, inner), named_by="its first row")
 
 
 def _delimiters(kind: str) -> str:
@@ -129,7 +129,7 @@ def open_encoded(source: Encoded) -> Table:
         while (batch := streams.attempt(path, lambda: next(batches, None))) is not None:
             yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
 
-    return Table(names, read)
+    return Table(names, read, "its first row")
 
 
 def _encoded_batches(source: Encoded, names: list[str], delimiter: str, columns: Sequence[str]) -> Any:
@@ -181,7 +181,8 @@ def _open_json(path: Path, kind: str, packed: bool) -> Table:
     streams.refuse_case_clash(path, names)
     listed = ", ".join(f"{streams.quoted(name)}: 'JSON'" for name in names)
     source = f"read_json({options}, records=true, columns={{{listed}}})"
-    return streams.table(path, source, {name: _json_text(streams.quoted(name)) for name in names})
+    inner = {name: _json_text(streams.quoted(name)) for name in names}
+    return replace(streams.table(path, source, inner), named_by="its records")
 
 
 def _json_names(options: str) -> list[str]:

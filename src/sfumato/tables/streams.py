@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -39,6 +39,8 @@ class Table:
 
     columns: list[str]
     _read: Read = field(repr=False)
+    named_by: Literal["the table", "its first row", "its records"] = "the table"
+    """what names the columns: where it is a row or records, a name may be a person's"""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream these columns, in this order, and no others."""
@@ -70,10 +72,11 @@ def is_header(first: Sequence[str], second: Sequence[str]) -> bool:
     >>> is_header(["age", "sex"], ["17", "F"]), is_header(["17", "F"], ["18", "M"]), is_header(["a", "F"], ["b", "M"])
     (True, False, False)
     """
-    return not any(map(_FIGURES.match, first)) and any(map(_FIGURES.match, second))
+    return not any(map(FIGURES.match, first)) and any(map(FIGURES.match, second))
 
 
-_FIGURES = re.compile(r"\s*[-+$€£(]*[0-9]")
+FIGURES = re.compile(r"\s*[-+$€£(]*[0-9]")
+"""How numbers and days begin."""
 
 
 def some(names: Sequence[str]) -> str:
