@@ -16,7 +16,18 @@ import sfumato
 from command_line import SCHEMA, done, done_json, refused
 from holders import TABLES
 from sfumato import METHODS, Method, Schema, datasets, seeded_release
-from sfumato.compare.advice import WAYS, Advice, Expected, Stage, advise, count, questions, values_of, variables
+from sfumato.compare.advice import (
+    WAYS,
+    Advice,
+    Expected,
+    Stage,
+    advise,
+    count,
+    questions,
+    values_of,
+    variables,
+    written_plainly,
+)
 from sfumato.tables.encode import encode
 from sfumato.tables.sources import open_table
 
@@ -37,7 +48,7 @@ def test_made_up_people_have_the_leaves_that_were_drawn() -> None:
     codes = {name: np.arange(column.leaves) for name, column in columns.items()}
     for name, column in columns.items():
         table = open_table(pa.table({name: values_of(column, codes[name])}))
-        coded = encode(table, Schema(attributes={name: column}))
+        coded = encode(table, Schema(attributes={name: written_plainly(column)}))
         assert coded.misfits == ()
         assert coded.columns[name].tolist() == codes[name].tolist()
 

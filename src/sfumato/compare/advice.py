@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from sfumato import METHODS, Categorical, Method, Numeric, Predictor, Schema, epsilon_of, seeded_release
+from sfumato import METHODS, Categorical, Identifier, Method, Numeric, Predictor, Schema, epsilon_of, seeded_release
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError, SfumatoError
 
@@ -167,7 +167,9 @@ class Stage:
         values = pa.table({name: values_of(column, codes[name]) for name, column in columns.items()})
         asked = tuple(tuple(questions(schema, ways, ASKED, rng)) for ways in WAYS)
         true = tuple(np.array([count(codes, one) for one in every]) for every in asked)
-        confirmed = Schema(**{one: getattr(schema, one) for one in Schema.model_fields} | {"confirmed": True})
+        plain = {name: written_plainly(column) for name, column in schema.attributes.items()}
+        facts = {one: getattr(schema, one) for one in Schema.model_fields} | {"attributes": plain, "confirmed": True}
+        confirmed = Schema(**facts)
         return cls(confirmed, values, asked, true)
 
     def expect(self, method: Method, epsilon: Fraction) -> Expected:
@@ -243,6 +245,11 @@ def _shape(column: Predictor, rng: np.random.Generator) -> Floats:
     bump = np.exp(-(((np.arange(column.leaves) - centre) / width) ** 2) / 2) + 1e-9
     bump[column.cells :] = 0.02 * bump.sum()
     return np.asarray(bump / bump.sum())
+
+
+def written_plainly(column: Categorical | Numeric | Identifier) -> Categorical | Numeric | Identifier:
+    """The attribute without a way of writing of its own: made-up values are numbers and days, and not texts."""
+    return column.model_copy(update={"written": None}) if isinstance(column, Numeric) else column
 
 
 def values_of(column: Predictor, codes: Integers) -> pa.Array:

@@ -167,7 +167,7 @@ def _refuse_headless(table: Table, seen: Mapping[str, Seen]) -> None:
     figures = [name for name, one in seen.items() if one.given and any(reading.holds for reading in one.readings)]
     if table.named_by == "its first row" and figures and all(map(FIGURES.match, figures)):
         raise TableError(
-            "the first row of the table must name the columns, and seems to be a record: its figures stand over figures",
+            "the first row of the table must name the columns, and seems to be a record: figures stand over figures",
             "Add a header, whose names of columns with figures do not all begin with one.",
         )
 

@@ -262,7 +262,7 @@ def batch_rows(columns: int) -> int:
     """How many rows a batch of so many columns has: fewer where there are very many, so that memory is bounded.
 
     >>> batch_rows(20), batch_rows(1000)
-    (131072, 16384)
+    (65536, 16384)
     """
     return min(BATCH_ROWS, max(BATCH_VALUES // columns // 2048, 1) * 2048)
 
