@@ -28,7 +28,7 @@ def confirm(path: Path) -> None:
 def test_from_a_file_to_a_release_without_a_correction(here: Path, name: str) -> None:
     held = TABLES[name](rows=1500)
     pyarrow.csv.write_csv(held.table, here / "table.csv")
-    told = done("draft", "table.csv")
+    told = done("draft", "table.csv").replace(str(here), "")
     text = Path("table.schema.yaml").read_text()
     assert [canary for canary in held.canaries if canary in told + text] == []
     done("check", "table.csv", "--strict")

@@ -39,7 +39,7 @@ class Table:
 
     columns: list[str]
     _read: Read = field(repr=False)
-    named_by: Literal["the table", "its first row", "its records"] = "the table"
+    named_by: Literal["the table", "its first row", "its records"] = field(default="the table", repr=False)
     """what names the columns: where it is a row or records, a name may be a person's"""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
