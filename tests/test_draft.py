@@ -143,8 +143,9 @@ def test_no_value_of_few_rows_is_written(pairs: list[tuple[str, int]], name: str
         for bound in (facts.lower, facts.upper):
             assert not 0 < rows[str(bound)] < FEWEST
     text = drafted(**{name: values, "spare": ["a"] * len(values)}).dump()
+    frequent = [one for one in rows if one and rows[one] >= FEWEST]
     for value in {one for one in rows if one and rows[one] < FEWEST and len(one) > 6 and not one.isdigit()}:
-        assert value not in text or value in OURS
+        assert value not in text or value in OURS or any(value in other for other in frequent)
 
 
 @pytest.mark.parametrize("name", TABLES)
