@@ -114,9 +114,8 @@ def census() -> Table:
             attributes[name] = {"kind": "numeric", "lower": lower, "upper": upper, "step": step, "missing": "N"}
         else:
             kind = "class" if name == "PINCP_DECILE" else "categorical"
-            attributes[name] = {"kind": kind, "taxonomy": sorted(set(values))}
-            if "N" in attributes[name]["taxonomy"]:  # type: ignore[operator]
-                attributes[name]["missing"] = "N"
+            missing = {"missing": "N"} if "N" in values else {}
+            attributes[name] = {"kind": kind, "taxonomy": sorted(set(values)), **missing}
     schema = Schema.parse({"name": "census", "confirmed": True, "missing_values": ["", "N"], "attributes": attributes})
     return Table("census", schema, _coded(pa.table(texts), schema))
 

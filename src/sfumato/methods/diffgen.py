@@ -33,16 +33,7 @@ from sfumato.geometry.candidates import (
     taxonomy_candidates,
 )
 from sfumato.geometry.grid import Grid
-from sfumato.methods.margins import (
-    MARGINS_SAYS,
-    PURPOSE_SAYS,
-    SHARES,
-    Purpose,
-    buy_margins,
-    margin_parts,
-    read_margins,
-    read_purpose,
-)
+from sfumato.methods.margins import WithMargins, buy_margins, margin_parts
 from sfumato.methods.method import Method, number, one_of, parameter, share, truth
 from sfumato.privacy.budget import Schedule, payable
 from sfumato.privacy.choices import Choices
@@ -52,8 +43,6 @@ from sfumato.privacy.scores import SCORES, Deviation, InfoGain, Max, Score, Sele
 from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.schema import Schema
 
-MARGINS = Fraction(1, 5)
-"""The share of epsilon that margins get where the release is for classification."""
 AUTO_COUNT = 4
 """With h = auto, a cell should hold on average at least this many times the scale of its noise."""
 SIZE = Fraction(1, 50)
@@ -139,7 +128,7 @@ class Cuts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffGen(Method):
+class DiffGen(WithMargins, Method):
     """Single-dimensional generalization for classification."""
 
     name: ClassVar[str] = "diffgen"
@@ -152,6 +141,7 @@ class DiffGen(Method):
         "a score that sees class shares, joint choice of value and split point, permute-and-flip, leftover budget "
         "spent on counts, one-way margins inside groups, `--specializations auto`"
     )
+    MARGINS: ClassVar[Fraction] = Fraction(1, 5)
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"specializations": 3},
         {"specializations": 3, "score": "max"},
@@ -193,8 +183,6 @@ class DiffGen(Method):
     selection: Selection = parameter(
         "permute-and-flip", "How candidates are chosen; exponential is the paper's.", read=one_of(get_args(Selection))
     )
-    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
-    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
     growth: Fraction = parameter(
         Fraction(1, 2),
         "The share of the rest that is spent on choosing specializations.",
@@ -220,11 +208,6 @@ class DiffGen(Method):
             margins=Fraction(0),
             leftover=False,
         )
-
-    @property
-    def margin_share(self) -> Fraction:
-        """The share of epsilon that margins get."""
-        return SHARES.get(self.purpose, MARGINS) if self.margins is None else self.margins
 
     @property
     def model(self) -> str:

@@ -33,16 +33,7 @@ from sfumato.geometry.candidates import (
 )
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
-from sfumato.methods.margins import (
-    MARGINS_SAYS,
-    PURPOSE_SAYS,
-    SHARES,
-    Purpose,
-    buy_margins,
-    margin_parts,
-    read_margins,
-    read_purpose,
-)
+from sfumato.methods.margins import WithMargins, buy_margins, margin_parts
 from sfumato.methods.method import Method, number, one_of, optional, parameter
 from sfumato.privacy.budget import GRAIN, Schedule, grains_of, payable
 from sfumato.privacy.choices import Choices
@@ -65,8 +56,6 @@ from sfumato.privacy.tally import Cells, Tally
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Predictor, Schema
 
-MARGINS = Fraction(1, 10)
-"""The share of epsilon that margins get where the release is for classification."""
 ROOT_SHARE = Fraction(1, 50)
 """With the adaptive schedule, the share of the budget without margins for the class counts of the whole table."""
 MOST_RANGES = 1_000_000
@@ -90,7 +79,7 @@ read_steps = number("Give for example 1000.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffMulti(Method):
+class DiffMulti(WithMargins, Method):
     """Multidimensional generalization, for classification or for any use."""
 
     name: ClassVar[str] = "diffmulti"
@@ -102,6 +91,7 @@ class DiffMulti(Method):
         "prices by path: each choice pays what its region's noisy counts call for, and each end's counts get all that "
         "its path left; a monotone score that balances the classes; consistency with the counts bought on the way"
     )
+    MARGINS: ClassVar[Fraction] = Fraction(1, 10)
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
         {"score": "max", "distribution": "even", "specializations": 7},
@@ -156,8 +146,6 @@ class DiffMulti(Method):
         "The longest path allowed; the paper's schedule takes the sum of the taxonomies' heights.",
         read=optional(number("Give for example 16.", most=1000)),
     )
-    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
-    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
 
     @classmethod
     def as_published(cls, *, specializations: int | str = 1000, score: str = "max") -> DiffMulti:
@@ -181,11 +169,6 @@ class DiffMulti(Method):
                 "score (balanced) must go with the adaptive schedule, which buys the class counts that it needs",
                 "Use max or deviation, or the adaptive schedule.",
             )
-
-    @property
-    def margin_share(self) -> Fraction:
-        """The share of epsilon that margins get."""
-        return SHARES.get(self.purpose, MARGINS) if self.margins is None else self.margins
 
     @property
     def model(self) -> str:

@@ -22,16 +22,7 @@ from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.laplace import FEWER, histogram
-from sfumato.methods.margins import (
-    MARGINS_SAYS,
-    PURPOSE_SAYS,
-    SHARES,
-    Purpose,
-    buy_margins,
-    margin_parts,
-    read_margins,
-    read_purpose,
-)
+from sfumato.methods.margins import WithMargins, buy_margins, margin_parts
 from sfumato.methods.method import Method, number, one_of, optional, parameter, share
 from sfumato.modl import DataGrid, fit
 from sfumato.modl.grid import MOST_CELLS, Labels, sum_parts
@@ -47,8 +38,6 @@ MOST_RESTARTS = 1000
 SURE = 4.0
 """By how many standard deviations structure must stand out from noise."""
 
-MARGINS = Fraction(3, 20)
-"""The share of epsilon that margins get where the release is for classification or synthetic people."""
 Correction = Literal["dispersion", "clip"]
 """How noisy counts are made fit for co-clustering: ours, or the paper's."""
 Inside = Literal["all", "evenly"]
@@ -65,7 +54,7 @@ NO_STRUCTURE = "warning: the grid cannot be told from noise, so this release car
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPCocGen(Method):
+class DPCocGen(WithMargins, Method):
     """Co-clustering of all attributes, for synthetic individuals that keep their joint structure."""
 
     name: ClassVar[str] = "dpcocgen"
@@ -78,6 +67,7 @@ class DPCocGen(Method):
         "noise corrected before the co-clustering, granularity by expected error, both counts combined, cells refined "
         "by what was paid for, a warning when the grid cannot be told from noise"
     )
+    MARGINS: ClassVar[Fraction] = Fraction(3, 20)
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
         {"margins": 0, "cells": 12},
@@ -100,8 +90,6 @@ class DPCocGen(Method):
         "The share of epsilon without margins that is spent on the histogram of all combinations.",
         read=share(least=Fraction(1, 20)),
     )
-    purpose: Purpose = parameter("balanced", PURPOSE_SAYS, read=read_purpose, option="for")
-    margins: Fraction | None = parameter(None, MARGINS_SAYS, read=read_margins)
     correction: Correction = parameter(
         "dispersion",
         "How noisy counts are made fit for co-clustering: corrected for their dispersion, or clip at 0.",
@@ -136,11 +124,6 @@ class DPCocGen(Method):
         """Refuse a granularity that is given twice."""
         if self.cells is not None and self.information is not None:
             raise MethodError("granularity must be given by cells or by information, not both", "Leave one out.")
-
-    @property
-    def margin_share(self) -> Fraction:
-        """The share of epsilon that margins get."""
-        return SHARES.get(self.purpose, MARGINS) if self.margins is None else self.margins
 
     @property
     def model(self) -> str:

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
 from sfumato.arrays import Floats
 from sfumato.geometry.halving import borders, height, parts
-from sfumato.methods.method import one_of, optional, share
+from sfumato.methods.method import Parameters, one_of, optional, parameter, share
 from sfumato.privacy.budget import Schedule
 from sfumato.privacy.measurements import Measurement
 from sfumato.privacy.meter import Meter
@@ -30,16 +30,6 @@ Purpose = Literal["balanced", "counts", "classification"]
 """What a release is for: counts by a few attributes, telling the class, or both."""
 SHARES: Mapping[str, Fraction] = {"balanced": Fraction(1, 2), "counts": Fraction(4, 5)}
 """The share of epsilon that margins get, by purpose; for classification each method knows best."""
-PURPOSE_SAYS = (
-    "What the release is for: counts, classification, or both (balanced). It decides the share of epsilon that one-way "
-    "margins get."
-)
-MARGINS_SAYS = (
-    "The share of epsilon spent on one-way margins, which all answers agree with; if not given, what the purpose calls "
-    "for; 0 is the paper's way."
-)
-read_purpose = one_of(get_args(Purpose))
-read_margins = optional(share())
 FINENESS = 100
 """Weights of margins are rounded to one part in so many."""
 ROUNDS = 12
@@ -48,6 +38,33 @@ CLOSEST = 3
 """The fewest halvings between two levels, so that parts are divided in eight or more: closer ones never paid off."""
 WORTH_IT = 0.99
 """A plan must have at most this part of the error of a simpler one to be preferred."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithMargins(Parameters):
+    """What methods that buy margins declare: what the release is for, and the share of epsilon that margins get."""
+
+    MARGINS: ClassVar[Fraction]
+    """the share that serves classification best, by this method"""
+
+    purpose: Purpose = parameter(
+        "balanced",
+        "What the release is for: counts, classification, or both (balanced). It decides the share of epsilon that "
+        "one-way margins get.",
+        read=one_of(get_args(Purpose)),
+        option="for",
+    )
+    margins: Fraction | None = parameter(
+        None,
+        "The share of epsilon spent on one-way margins, which all answers agree with; if not given, what the purpose "
+        "calls for; 0 is the paper's way.",
+        read=optional(share()),
+    )
+
+    @property
+    def margin_share(self) -> Fraction:
+        """The share of epsilon that margins get."""
+        return SHARES.get(self.purpose, self.MARGINS) if self.margins is None else self.margins
 
 
 def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:

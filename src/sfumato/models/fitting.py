@@ -43,6 +43,8 @@ FAMILIAR = 0.7
 MOST_CELLS = 1 << 20
 """Of larger grids only pairs are looked at and not triples, and they are raked to margins alone."""
 PAIR_SWEEPS = 40
+PAIRS_CLOSE = 1e-4
+"""Two-way tables are met when none is missed by more than this share of all people in all."""
 TYPICAL = {2: 2 * PAIR**2, 3: 2 * TRIPLE**2}
 """How much pairs and triples of attributes vary around independence, typically: t_2 of scale S is about as far from 0
 as a normal distribution of variance 2 S^2, its tails apart."""
@@ -326,21 +328,27 @@ def _possible(departures: Floats, shares: Sequence[Floats], total: float) -> Flo
     """Make a two-way table of independence and departures that has the margins' shares and no negative cell."""
     independent = total * np.outer(shares[0], shares[1])
     table = np.maximum(independent + departures, LEAST_SHARE * independent)
-    for _ in range(PAIR_SWEEPS):
+    for _ in range(MOST_SWEEPS):
         table = table * (total * shares[0] / table.sum(axis=1))[:, None]
-        table = table * (total * shares[1] / table.sum(axis=0))[None]
+        now = table.sum(axis=0)
+        table = table * (total * shares[1] / now)[None]
+        if float(np.abs(now - total * shares[1]).sum()) < CLOSE * total:
+            break
     return table
 
 
 def _raked_to_pairs(masses: Floats, pairs: Mapping[tuple[int, ...], Floats], total: float) -> Floats:
-    """Sweep over two-way tables; they need not be possible all together, so a few sweeps must do."""
+    """Sweep over two-way tables until all are met; those that contradict each other never are, so sweeps are limited.
+
+    What is left over is small beside their noise, and margins are met afterwards.
+    """
     for _ in range(PAIR_SWEEPS):
         missed = 0.0
         for chosen, wanted in pairs.items():
-            others = tuple(axis for axis in range(masses.ndim) if axis not in chosen)
+            others = _others(masses.ndim, chosen)
             now = masses.sum(axis=others)
             missed = max(missed, float(np.abs(wanted - now).sum()) / total)
             masses = masses * np.expand_dims(wanted / np.maximum(now, LEAST_SHARE), others)
-        if missed < 1e-4:
+        if missed < PAIRS_CLOSE:
             break
     return masses

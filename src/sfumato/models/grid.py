@@ -18,7 +18,7 @@ from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.consistency import nonnegative, whole
-from sfumato.models.fitting import Interactions, Margins, Parts, interactions_of
+from sfumato.models.fitting import Interactions, Parts, interactions_of
 from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.margins import Spread
 from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
@@ -97,7 +97,7 @@ class GridModel(FittedModel):
             found[at] = (self.grid.part_of(at), sums, classes * variances)
         return found
 
-    def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002
+    def interacting(self) -> Floats:
         """Add what pairs and triples of attributes depart from independence by."""
         found = self._interactions
         assert found is not None

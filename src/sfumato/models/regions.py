@@ -513,7 +513,7 @@ class FittedModel(RegionModel):
         margins = self.all_margins
         if margins is None:
             return None
-        return Fitted(margins, self.sides, self.numbers, self.interacting(margins))
+        return Fitted(margins, self.sides, self.numbers, self.interacting())
 
     @cached_property
     def all_margins(self) -> Margins | None:
@@ -541,7 +541,7 @@ class FittedModel(RegionModel):
         """What the regions' own counts say of parts of attributes."""
 
     @abstractmethod
-    def interacting(self, margins: Margins) -> Floats:
+    def interacting(self) -> Floats:
         """Put what the regions' counts say of attributes together on top of margins: masses of regions x classes."""
 
     @property

@@ -98,7 +98,7 @@ class TreeModel(FittedModel):
         assert margins is not None
         return divided(self.tree, self.nodes, margins)
 
-    def interacting(self, margins: Margins) -> Floats:  # noqa: ARG002
+    def interacting(self) -> Floats:
         """Divide people from the root down, by margins as far as the counts do not say otherwise."""
         return np.asarray(self._divided.people[self.tree.ends, None] * self._divided.classes[self.tree.ends])
 
