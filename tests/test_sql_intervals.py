@@ -12,7 +12,7 @@ from handmade import RANGES, box_releases, leaf_weights, tree_releases
 from kinds import EVERY_KIND, SMALL
 from sfumato import DiffGen, Release, seeded_release
 from sfumato.errors import QueryError
-from sfumato.release import bounds
+from sfumato.release import sql_intervals
 from test_replicates import MADE, made
 from test_sql import where
 
@@ -29,7 +29,7 @@ def published() -> Release:
 def by_replicates(release: Release, query: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list]:
     """Ask as if the model could not answer counts itself."""
     with monkeypatch.context() as patch:
-        patch.setattr(bounds._Bounding, "_count", lambda *_: None)
+        patch.setattr(sql_intervals._Bounding, "_count", lambda *_: None)
         return table(release, query)
 
 
@@ -183,10 +183,10 @@ def test_what_has_no_interval_is_refused(published: Release, query: str, sentenc
 
 
 def test_questions_that_are_too_large_are_refused(published: Release, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MOST_ROWS", 71)
+    monkeypatch.setattr(sql_intervals, "MOST_ROWS", 71)
     with pytest.raises(QueryError, match=r"an answer with intervals \(72 rows\) must have at most 71 rows"):
         published.sql("select age, count(*) from release group by age", intervals=True)
-    monkeypatch.setattr(bounds, "MOST_CELLS", 71)
+    monkeypatch.setattr(sql_intervals, "MOST_CELLS", 71)
     with pytest.raises(QueryError, match="must have at most 71 combinations of leaves, unless it only counts"):
         published.sql("select avg(age) from release", intervals=True)
 

@@ -16,8 +16,9 @@ import numpy as np
 from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Boxes
+from sfumato.models.covering import Combinations
 from sfumato.models.model import UNMEASURED, Cause, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
-from sfumato.models.regions import Combinations, RegionModel
+from sfumato.models.regions import RegionModel
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
 

@@ -20,10 +20,11 @@ from sfumato.arrays import Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.consistency import nearest, whole
+from sfumato.models.covering import Overlap, Share, Sums
 from sfumato.models.grid import GridModel, cells_of_grid, over_leaves
 from sfumato.models.intervals import Clauses
 from sfumato.models.model import UNMEASURED, Nonnegative, refuse_unknown
-from sfumato.models.regions import DECIMALS, Errors, Overlap, Share, Sums, draw_cells
+from sfumato.models.regions import DECIMALS, Errors, draw_cells
 from sfumato.modl.criterion import log_gamma
 from sfumato.modl.grid import sum_parts
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, variance_of

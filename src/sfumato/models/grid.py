@@ -18,11 +18,12 @@ from sfumato.arrays import Booleans, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.consistency import nonnegative, whole
+from sfumato.models.covering import PARTLY, UNTOUCHED, Combinations, Overlap, Share, Sums
 from sfumato.models.fitting import Interactions, Parts, interactions_of
 from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.margins import Spread
 from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
-from sfumato.models.regions import DECIMALS, PARTLY, UNTOUCHED, Combinations, FittedModel, Overlap, Share, Sums
+from sfumato.models.regions import DECIMALS, FittedModel
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.schema.schema import Schema
 

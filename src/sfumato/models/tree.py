@@ -20,10 +20,11 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.halving import levels_of
 from sfumato.geometry.tree import ROOT, Tree
 from sfumato.models.consistency import Consistent, project
+from sfumato.models.covering import Combinations, Sums, alike
 from sfumato.models.fitting import LEAST_SHARE, Margins, Parts, shrunk
 from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.model import UNMEASURED, Branch, Description, Listing, Nonnegative, refuse_unknown
-from sfumato.models.regions import DECIMALS, Combinations, FittedModel, Sums, alike
+from sfumato.models.regions import DECIMALS, FittedModel
 from sfumato.privacy.measurements import Draft, Noisy, Question
 from sfumato.schema.schema import Schema
 

@@ -141,7 +141,7 @@ class Release:
         """
         query, said = WITH_INTERVALS.subn("", query)
         if intervals or said:
-            from sfumato.release.bounds import answer_with_intervals
+            from sfumato.release.sql_intervals import answer_with_intervals
 
             return as_frame(answer_with_intervals(query, self.model, self._doubt), frame)
         from sfumato.release.sql import answer
