@@ -2,7 +2,7 @@
 
 Natural questions on one, two and three attributes (ranges between two people's values, values and categories that
 someone has) to seeded releases of every private method, on three tables: Adult and a table made up, on which the
-constants of `models/intervals` were chosen, and an excerpt of a census, which judges them. Methods that cannot publish
+constants of `models/intervals` were chosen, and an excerpt of a census, to check them. Methods that cannot publish
 all attributes publish a few. Beside them: *histograms*, a plain noisy histogram of each column with all of epsilon and
 independence; *own margins*, what the margins that a release bought say alone.
 """

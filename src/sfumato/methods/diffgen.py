@@ -139,7 +139,7 @@ class DiffGen(WithMargins, Method):
     )
     additions: ClassVar[str] = (
         "a score that sees class shares, joint choice of value and split point, permute-and-flip, leftover budget "
-        "spent on counts, one-way margins inside groups, `--specializations auto`"
+        "spent on counts, one-way margins that all answers agree with, `--specializations auto`"
     )
     MARGINS: ClassVar[Fraction] = Fraction(1, 5)
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
