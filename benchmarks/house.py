@@ -19,7 +19,7 @@ LAYERS = (
     ("TRUSTED: the only door", ("privacy",)),
     ("rows and counts", ("tables", "engines", "places")),
     ("measurements become answers", ("methods", "models", "without_epsilon", "release")),
-    ("where all meet", ("account", "holder")),
+    ("where all meet", ("account", "bounds", "holder")),
     ("faces, on the public API alone", FACES),
 )
 
