@@ -12,6 +12,7 @@ from sfumato.methods.diffgen import DiffGen as DiffGen
 from sfumato.methods.diffmulti import DiffMulti as DiffMulti
 from sfumato.methods.dpcocgen import DPCocGen as DPCocGen
 from sfumato.methods.laplace import Laplace as Laplace
+from sfumato.methods.marginals import Marginals as Marginals
 from sfumato.methods.method import Method as Method
 from sfumato.methods.method import registered
 

@@ -17,6 +17,7 @@ MODELS: Mapping[str, str] = {
     "tree with the paper's weights": "tree.PaperTreeModel",
     "exact tree": "tree.ExactTreeModel",
     "boxes": "boxes.BoxModel",
+    "network": "marginals.NetworkModel",
 }
 """Every model by the name that releases give it: the module that has it, and its class."""
 
