@@ -162,7 +162,7 @@ class Doubled(MemoryEngine):
     def tally(self, tally):
         counts = super().tally(tally)
         doubled = {key: replace(one, counts=one.counts * 2) for key, one in counts.by_leaf.items()}
-        return type(counts)(counts.by_place * 2, doubled)
+        return type(counts)(counts.by_place * 2, doubled, tuple(one * 2 for one in counts.marginals))
 
 
 @ONE_OF_EACH

@@ -2,9 +2,9 @@
 
 1. *Size.* A hundredth of epsilon for the number of people; it decides how the rest is divided.
 2. *Margins* of all attributes by class; of long ones parts, as fine as the noise allows, and the leaves besides.
-3. *Rounds.* A network is fitted to all that is known. Of all pairs of attributes, in several granularities and by class
-   or not, the one that the network tells worst is chosen, and measured. A round that brings little more than noise makes
-   the next ones fewer and dearer. All of it is two passes over the data: one for margins, one for all pairs at once.
+3. *Rounds.* A network is fitted to all that is known. Of all pairs of attributes, in several granularities and by
+   class or not, the one that the network tells worst is chosen, and measured. A round that brings little more than noise
+   makes the next ones fewer and dearer. All of it is two passes over the data: margins, then all pairs at once.
 
 Everything but the counts is public: bins follow from noisy margins, candidates from bins, what is expected from the
 network. The choice is `Meter.select_marginal`.
@@ -28,7 +28,7 @@ from sfumato.methods.method import Method, number, one_of, parameter
 from sfumato.models.binning import level
 from sfumato.models.fitting import Size
 from sfumato.models.network import Network, Pair, columns_of
-from sfumato.privacy.budget import Schedule, payable
+from sfumato.privacy.budget import GRAIN, Schedule, payable
 from sfumato.privacy.measurements import Draft, Measurement
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.misfits import MOST, UNIT, Ladder, Misfits
@@ -39,9 +39,9 @@ from sfumato.schema.schema import Schema
 
 SIZE = Fraction(1, 100)
 """The share of epsilon for a noisy size of the table."""
+REST = "all that follows from the size"
 """The label of what margins and rounds share, once the size is known."""
-REST = "margins and pairs"
-MARGIN_WEIGHT = 1.3
+MARGIN_WEIGHT = 1.7
 """How much more an error of margins counts than one of pairs: every answer rests on them."""
 CLEAR = 2.5
 """Parts of a margin are so long that an average cell holds so many standard deviations of noise,"""
@@ -49,6 +49,8 @@ FEWEST_PARTS = 8
 """but there are so many at least,"""
 MOST_PARTS = 256
 """and so many at most."""
+NEARLY = 1.6
+"""Where leaves are hardly more than that, they are the parts."""
 VALUES = 5
 """Values without an order may have so many times more parts: they cannot lean on their neighbours."""
 LEAVES = 0.3
@@ -73,6 +75,8 @@ CLASS_FIRST = 3
 """With a class, so many rounds choose among pairs by class, where these can be seen above noise."""
 LITTLE = 0.5
 """A round that moves fewer people than this part of its noise makes the next one twice as dear."""
+DUST = 2 * GRAIN
+"""Less than this is left alone."""
 MOST_CLIQUE = 40_000
 """Pairs that would make a clique of more cells are not offered."""
 MOST_PAIRS = 2_000
@@ -104,9 +108,7 @@ class Marginals(Method):
         "How many pairs are measured at most; the size of the table mostly calls for fewer.",
         read=number("Give for example 20.", least=0, most=1000),
     )
-    selection: Selection = parameter(
-        "permute-and-flip", "How pairs are chosen.", read=one_of(get_args(Selection))
-    )
+    selection: Selection = parameter("permute-and-flip", "How pairs are chosen.", read=one_of(get_args(Selection)))
 
     @property
     def model(self) -> str:
@@ -117,7 +119,8 @@ class Marginals(Method):
         """Pay for the size; what the rest is spent on follows from it."""
         if not any(leaves > 1 for leaves in schema.shape):
             raise MethodError(
-                f"{self.name} must have an attribute of two values or more besides the class", "Declare more attributes."
+                f"{self.name} must have an attribute of two values or more besides the class",
+                "Declare more attributes.",
             )
         return Schedule({"size": epsilon * SIZE, REST: epsilon * (1 - SIZE)}, REST)
 
@@ -140,8 +143,9 @@ class Marginals(Method):
         network = Network(len(schema.classes), people, columns, bins)
         rounds = Rounds(self, meter, schema, network, division)
         rounds.go()
+        again = division.buy_margins(meter, schema, histograms, again=True)
         structure = Grid.grouped(schema.shape, dict(enumerate(bins)))
-        return Draft(structure, (size, *margins, *rounds.measured), self.model, tuple(rounds.steps))
+        return Draft(structure, (size, *margins, *rounds.measured, *again), self.model, tuple(rounds.steps))
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ class Division:
     """How epsilon is divided among margins and rounds, from the noisy size and public facts.
 
     The noise of m cells, as the sum of its absolute values, is m over their epsilon. The sum of such terms is least if
-    budgets are in proportion to the square roots of cells. Of pairs, there are as many as can be measured in a few cells
+    budgets are in proportion to the square roots of cells. There are as many pairs as can be measured in a few cells
     each, with noise of a small share of everyone; the cells that each may then have at that noise are theirs.
     """
 
@@ -179,8 +183,7 @@ class Division:
         for _ in range(30):
             clear = size * share * whole / len(lengths) / (math.sqrt(2) * classes * CLEAR)
             parts = {
-                at: min(leaves, int(max(FEWEST_PARTS, min(clear * (1 if at in ordered else VALUES), MOST_PARTS))))
-                for at, leaves in lengths.items()
+                at: bearable_parts(leaves, clear * (1 if at in ordered else VALUES)) for at, leaves in lengths.items()
             }
             cells = MARGIN_WEIGHT * sum(math.sqrt(number * classes) for number in parts.values())
             share = cells / (cells + pairs)
@@ -188,7 +191,9 @@ class Division:
         choosing = max(LEAST_CHOOSING, CHOOSING / max(small, 0.87 * left / rounds)) if rounds else 0.0
         if limit:
             rounds = round(min(max(left / (1 + choosing) / small, FEWEST_ROUNDS), limit))
-        return cls._of_shares(size, lengths, parts, budget, Fraction(share).limit_denominator(1000), int(rounds), choosing)
+        return cls._of_shares(
+            size, lengths, parts, budget, Fraction(share).limit_denominator(1000), int(rounds), choosing
+        )
 
     @classmethod
     def _of_shares(
@@ -212,27 +217,47 @@ class Division:
         part = Fraction(choosing / (1 + choosing)).limit_denominator(1000)
         return cls(size, parts, margins, leaves, rounds, part)
 
-    def buy_margins(self, meter: Meter, schema: Schema, histograms: Tally) -> tuple[Measurement, ...]:
-        """Measure parts by class, and the leaves of attributes that have more."""
-        names, found = list(schema.predictors), []
+    def buy_margins(
+        self, meter: Meter, schema: Schema, histograms: Tally, *, again: bool = False
+    ) -> tuple[Measurement, ...]:
+        """Measure parts by class, and the leaves of attributes that have more; again, with all that rounds left."""
+        names = list(schema.predictors)
         tail = f" by {schema.target}" if len(schema.classes) > 1 else ""
-        for at, spend in self.margins.items():
-            cells = Cells(histograms, grid=in_parts(schema.shape, at, self.parts[at]))
-            long = f" in {self.parts[at]} parts" if at in self.leaves else ""
-            found.append(meter.measure(cells, spend, f"margin of {names[at]}{long}{tail}"))
+        asked = [
+            (Cells(histograms, grid=in_parts(schema, at, self.parts[at])), spend, f"margin of {names[at]}{tail}")
+            for at, spend in self.margins.items()
+        ]
         for at, spend in self.leaves.items():
-            cells = Cells(histograms, "place", grid=in_parts(schema.shape, at, schema.shape[at]))
-            found.append(meter.measure(cells, spend, f"margin of {names[at]}"))
-        return tuple(found)
+            cells = Cells(histograms, "place", grid=in_parts(schema, at, schema.shape[at]))
+            asked.append((cells, spend, f"margin of the leaves of {names[at]}"))
+        if not again:
+            return tuple(meter.measure(*one) for one in asked)
+        factor = meter.left / sum(spend for _, spend, _ in asked)
+        spends = [payable(spend * factor) for _, spend, _ in asked]
+        if min(spends) <= DUST:
+            return ()
+        return tuple(
+            meter.measure(cells, spend, f"{label}, again")
+            for (cells, _, label), spend in zip(asked, spends, strict=True)
+        )
 
 
-def in_parts(shape: Sequence[int], at: int, parts: int) -> Grid:
-    """Cut an attribute into so many parts, of the same number of leaves but for one.
+def bearable_parts(leaves: int, clear: float) -> int:
+    """Into how many parts an attribute is cut if so many are clear of noise: into leaves where that is nearly so.
 
-    >>> in_parts((7, 2), 0, 3).cuts
-    ((0, 2, 4, 7), (0, 2))
+    >>> bearable_parts(74, 26.0), bearable_parts(30, 26.0), bearable_parts(100_000, 1e6)
+    (26, 30, 256)
     """
-    return Grid.marginal(shape, {at: [shape[at] * one // parts for one in range(parts + 1)]})
+    parts = int(max(FEWEST_PARTS, min(clear, MOST_PARTS)))
+    return leaves if leaves <= NEARLY * parts else parts
+
+
+def in_parts(schema: Schema, at: int, parts: int) -> Grid:
+    """Cut an attribute into parts of about as many leaves each; those that are not like others stand alone."""
+    leaves, column = schema.shape[at], list(schema.predictors.values())[at]
+    alone = column.apart if isinstance(column, Numeric) else np.zeros(0, np.int64)
+    even = np.arange(parts + 1) * leaves // parts
+    return Grid.marginal(schema.shape, {at: np.unique(np.concatenate([even, alone, alone + 1])).tolist()})
 
 
 @dataclass(eq=False)
@@ -314,9 +339,9 @@ class Rounds:
         if not (self.division.rounds and len(self.every)):
             return
         share = payable(self.meter.left / self.division.rounds)
-        while self.meter.left > 0 and self.offered.any():
+        while self.meter.left > DUST and self.offered.any():
             if self.meter.left < share * Fraction(3, 2):
-                share = self.meter.left
+                share = payable(self.meter.left)
             gained, noise = self._round(len(self.measured) + 1, share)
             if gained < LITTLE * noise:
                 share, self.offered = payable(2 * share), np.ones(len(self.every), np.bool_)

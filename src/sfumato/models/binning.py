@@ -10,6 +10,7 @@ All of this is post-processing of noisy numbers, by rules that know nothing of t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,6 +53,8 @@ class Column:
     leaves: Floats | None = None
     """counts of leaves, whatever the class"""
     leaf_variance: float = 0.0
+    apart: tuple[int, ...] = ()
+    """leaves that are not like their neighbours, for all their order"""
 
     @classmethod
     def unknown(cls, leaves: int, classes: int) -> Column:
@@ -117,8 +120,10 @@ class Column:
         """Put leaves into bins that hold more than noise: the bin of each leaf."""
         masses = self.part_people(size).sum(axis=1)
         floor = HEAVY * np.sqrt(self.variance) if np.isfinite(self.variance) else np.inf
-        of_part = ordered_bins(masses, self.cuts, floor) if self.ordered else value_bins(masses, floor)
-        return of_part[self.part_of]
+        if not self.ordered:
+            return value_bins(masses, floor)[self.part_of]
+        alone = {*self.part_of[list(self.apart)].tolist()}
+        return ordered_bins(masses, self.cuts, floor, alone)[self.part_of]
 
     def errors(self, weights: Floats, size_variance: float) -> Floats:
         """The variance of weighted sums of leaves (queries x leaves), whatever the class, by least squares.
@@ -197,23 +202,29 @@ def posterior(counts: Floats, deviations: Floats, total: float) -> Floats:
     return np.asarray(means * (total / means.sum()))
 
 
-def ordered_bins(masses: Floats, cuts: Integers, floor: float) -> Integers:
-    """Put parts of a grid into bins: one ends where a block ends, if it holds enough, and anywhere if it holds much.
+def ordered_bins(masses: Floats, cuts: Integers, floor: float, alone: Collection[int] = ()) -> Integers:
+    """Put parts of a grid into bins: one ends where a block ends, if it holds enough, and anywhere if it holds much;
+    what stands alone is a bin of its own.
 
     >>> ordered_bins(np.array([90.0, 1, 2, 3, 4, 50, 3, 4]), np.array([0, 1, 5, 6, 8]), 8.0).tolist()
     [0, 1, 1, 1, 1, 2, 2, 2]
     """
     enough, borders = max(floor, float(masses.sum()) / MOST_BINS), {*cuts.tolist()}
     starts, held = [0], 0.0
+
+    def close() -> None:
+        """Let a bin that holds too little go with the one before."""
+        if held < floor and len(starts) > 1 and not {starts[-1], starts[-1] - 1} & {*alone}:
+            starts.pop()
+
     for part, mass in enumerate(masses.tolist()):
-        if part and ((held >= floor and part in borders) or held + mass / 2 >= enough):
-            if held < floor and len(starts) > 1:
-                starts.pop()
+        full = (held >= floor and part in borders) or held + mass / 2 >= enough
+        if part and (full or {part, part - 1} & {*alone}):
+            close()
             starts.append(part)
             held = 0.0
         held += mass
-    if held < floor and len(starts) > 1:
-        starts.pop()
+    close()
     found = np.zeros(len(masses), np.int64)
     found[starts[1:]] = 1
     return np.cumsum(found)

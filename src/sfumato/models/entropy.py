@@ -5,7 +5,7 @@ is known to begin with,
 
     min over p of  KL(p | b) + sum over m of |M_m p - y_m|^2 / (2 r_m)
 
-has a solution proportional to b exp(sum of theta_m) with as many parameters theta as there are measured cells: its dual,
+has a solution proportional to b exp(sum of theta_m), with as many parameters as there are measured cells: its dual,
 
     min over theta of  log Z(theta) - theta y + sum of r theta^2 / 2,
 
@@ -133,7 +133,8 @@ class Entropy:
             value = scale - float(parameters @ wanted) + float(pull @ parameters) / 2
             return value, told - wanted + pull
 
-        found = minimized(slope, np.concatenate([one.ravel() for one in self.parameters]), gradient, steps)
+        start = np.concatenate([one.ravel() for one in self.parameters])
+        found = minimized(slope, start, gradient, steps, np.maximum(wanted, 0.0) + slack)
         slope(found)
         self.parameters = [
             found[ends[number] : ends[number + 1]].reshape(target.shares.shape)
@@ -157,10 +158,12 @@ class Entropy:
         )
 
 
-def minimized(slope: Slope, start: Floats, gradient: float, steps: int) -> Floats:
-    """Find where a convex function is least, by L-BFGS: it tells its value and its gradient.
+def minimized(slope: Slope, start: Floats, gradient: float, steps: int, curvature: Floats) -> Floats:
+    """Find where a convex function is least, by L-BFGS: it tells its value and its gradient. Steps begin with a guess
+    of its curvature along each axis.
 
-    >>> minimized(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), np.zeros(2), 1e-9, 50).round(6).tolist()
+    >>> bowl = lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3))
+    >>> minimized(bowl, np.zeros(2), 1e-9, 50, np.ones(2)).round(6).tolist()
     [3.0, 3.0]
     """
     at, past = start, deque[tuple[Floats, Floats]](maxlen=MEMORY)
@@ -168,7 +171,7 @@ def minimized(slope: Slope, start: Floats, gradient: float, steps: int) -> Float
     for _ in range(steps):
         if float(np.abs(down).max(initial=0.0)) <= gradient:
             break
-        direction = -_bent(down, past)
+        direction = -_bent(down, past, curvature)
         promised = float(down @ direction)
         if promised >= 0:
             direction, promised = -down, -float(down @ down)
@@ -189,18 +192,17 @@ def minimized(slope: Slope, start: Floats, gradient: float, steps: int) -> Float
     return at
 
 
-def _bent(down: Floats, past: deque[tuple[Floats, Floats]]) -> Floats:
+def _bent(down: Floats, past: deque[tuple[Floats, Floats]], curvature: Floats) -> Floats:
     """Multiply a gradient with an estimate of the inverse curvature, from the last steps (the two-loop recursion)."""
     bent, parts = down.copy(), []
     for moved, changed in reversed(past):
         part = float(moved @ bent) / float(moved @ changed)
         parts.append(part)
         bent -= part * changed
+    bent = bent / curvature
     if past:
         moved, changed = past[-1]
-        bent *= float(moved @ changed) / float(changed @ changed)
-    else:
-        bent *= 5 * min(1.0, 1 / (float(np.abs(down).sum()) + 1e-12))
+        bent *= float(moved @ changed) / float(changed @ (changed / curvature))
     for (moved, changed), part in zip(past, reversed(parts), strict=True):
         bent += (part - float(changed @ bent) / float(moved @ changed)) * moved
     return bent

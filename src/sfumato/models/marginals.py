@@ -33,11 +33,10 @@ from sfumato.models.model import (
     Nonnegative,
     Query,
     Ribbon,
-    percent,
     refuse_unknown,
 )
-from sfumato.models.network import MISFIT, Network, Pair, columns_of, grid_of
-from sfumato.privacy.measurements import Draft, Measurement, Question
+from sfumato.models.network import MISFIT, Network, Pair, columns_of
+from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
 UNTOLD_PAIR = 0.05
@@ -218,7 +217,9 @@ class NetworkModel(Model):
         """Spread the people of bins over leaves."""
         cells = self.size.value * self._joint(tuple(attributes))
         for axis, at in enumerate(attributes):
-            shares = self.within[at].reshape([-1 if one == axis else 1 for one in range(len(attributes))] + [self.classes])
+            shares = self.within[at].reshape(
+                [-1 if one == axis else 1 for one in range(len(attributes))] + [self.classes]
+            )
             cells = cells.take(self.bins[at], axis=axis) * shares
         return cells if by_class else np.asarray(cells.sum(axis=-1, keepdims=True))
 
@@ -449,8 +450,10 @@ class Asked:
         """Add up what is left of the noise of measured pairs, and the squares of what the network may not know."""
         size, queries = self.model.size.value, len(self.classes)
         noise, untold = np.zeros(queries), np.zeros(queries)
-        reach = {at: np.minimum(one.variance + np.sqrt(one.error) / size * (one.variance > 0), 0.25) ** GAMMA
-                 for at, one in sides.items()}
+        reach = {
+            at: np.minimum(one.variance + np.sqrt(one.error) / size * (one.variance > 0), 0.25) ** GAMMA
+            for at, one in sides.items()
+        }
         for a, b in itertools.combinations(sides, 2):
             others = together / (shares[a] * shares[b])
             left, unknown = self._pair(a, b, sides)
@@ -462,8 +465,8 @@ class Asked:
         return noise, untold
 
     def _pair(self, a: int, b: int, sides: Mapping[int, Side]) -> tuple[Floats, Floats]:
-        """What is left of the noise of the best measurement of two attributes, and the share of what they may have to do
-        with each other that it does not tell.
+        """What is left of the noise of the best measurement of two attributes, and the share of what they may have to
+        do with each other that it does not tell.
         """
         queries = len(self.classes)
         best, unknown = np.zeros(queries), np.ones(queries)

@@ -9,9 +9,9 @@ over its cells, so no second fit is needed to know what would be expected withou
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,14 +20,17 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.binning import Column
 from sfumato.models.entropy import Entropy, Target
-from sfumato.models.fitting import GAMMA, Size, shrunk
+from sfumato.models.fitting import Size, shrunk
+from sfumato.models.intervals import GAMMA
 from sfumato.models.junction import Edge
 from sfumato.privacy.measurements import Measurement, Question
 from sfumato.schema.attributes import Numeric
 from sfumato.schema.schema import Schema
 
 SLACK = 0.03
-"""How far targets may be missed, in standard deviations of their noise, for each unit of their parameters."""
+"""How far margins may be missed, in standard deviations of their noise, for each unit of their parameters;"""
+PAIR_SLACK = 0.3
+"""how far pairs may, which can contradict each other."""
 CLOSE = 1e-5
 """A fit ends when no cell of a target is missed by more than this share of all people,"""
 STEPS = 200
@@ -44,21 +47,30 @@ MISFIT = ("a network's marginals must be made up of its bins, and are not", "Get
 
 def columns_of(schema: Schema, measured: Iterable[Measurement]) -> tuple[Column, ...]:
     """Put together what was measured of each attribute alone: parts by class, and leaves."""
-    classes = len(schema.classes)
+    classes, attributes = len(schema.classes), list(schema.predictors.values())
     found = [Column.unknown(leaves, classes) for leaves in schema.shape]
-    leaves: dict[int, Measurement] = {}
+    alike: dict[tuple[int, int, tuple[int, ...]], list[Measurement]] = {}
     for one in measured:
         (at,) = one.question.attributes
-        if one.question.classes == classes and (classes > 1 or not np.isfinite(found[at].variance)):
-            grid, ordered = grid_of(one.question), isinstance([*schema.predictors.values()][at], Numeric)
-            found[at] = Column(ordered, grid.part_of(at), one.counts.astype(np.float64), float(one.noisy.variances[0]))
+        alike.setdefault((at, -one.question.classes, grid_of(one.question).cuts[at]), []).append(one)
+    for (at, by, cut), several in sorted(alike.items(), key=lambda each: (each[0][0], each[0][1], len(each[0][2]))):
+        counts, noise = _mean(several)
+        column, part_of = attributes[at], grid_of(several[0].question).part_of(at)
+        if -by == classes and not np.isfinite(found[at].variance):
+            apart = tuple(column.apart.tolist()) if isinstance(column, Numeric) else ()
+            found[at] = Column(isinstance(column, Numeric), part_of, counts, noise, apart=apart)
+        elif len(cut) == schema.shape[at] + 1 and by == -1 and np.isfinite(found[at].variance):
+            found[at] = replace(found[at], leaves=counts[part_of, 0], leaf_variance=noise)
         else:
-            leaves[at] = one
-    for at, one in leaves.items():
-        own = found[at]
-        told = one.counts[grid_of(one.question).part_of(at), 0].astype(np.float64)
-        found[at] = Column(own.ordered, own.part_of, own.counts, own.variance, told, float(one.noisy.variances[0]))
+            raise ReleaseError(*MISFIT)
     return tuple(found)
+
+
+def _mean(several: Sequence[Measurement]) -> tuple[Floats, float]:
+    """The mean of what was measured of the same cells, by inverse variance, and its variance."""
+    weights = [1 / float(one.noisy.variances[0]) for one in several]
+    total = sum(weights)
+    return np.asarray(sum(weight * one.counts for weight, one in zip(weights, several, strict=True)) / total), 1 / total
 
 
 def grid_of(question: Question) -> Grid:
@@ -90,7 +102,7 @@ class Pair:
     @property
     def by_class(self) -> bool:
         """Whether it was counted by class."""
-        return self.counts.shape[2] > 1
+        return bool(self.counts.shape[2] > 1)
 
 
 def _of_bins(group_of: Integers, bins: Integers) -> Integers:
@@ -129,15 +141,17 @@ class Network:
         self.margins = tuple(self._margin(at, classes) for at in range(len(sizes)))
         by_class = self.classes > 1
         logs = [np.log(margin / (classes if at else self.size.value)) for at, margin in enumerate(self.margins)]
-        base = [((at, self.class_number), one) if by_class else ((at,), one[:, 0]) for at, one in enumerate(logs)]
+        base: list[tuple[tuple[int, ...], Floats]] = [
+            ((at, self.class_number), one) if by_class else ((at,), one[:, 0]) for at, one in enumerate(logs)
+        ]
         always = (self.class_number,) if by_class else ()
         self.entropy = Entropy((*sizes, self.classes) if by_class else tuple(sizes), always, base)
         for at, margin in enumerate(self.margins):
             groups, noise = (np.arange(len(margin)), np.arange(self.classes)), self._noise(at)[:, None]
             if by_class:
-                self.entropy.add(self._target((at, self.class_number), groups, margin, noise))
+                self.entropy.add(self._target((at, self.class_number), groups, margin, SLACK * np.sqrt(noise)))
             else:
-                self.entropy.add(self._target((at,), groups[:1], margin[:, 0], noise[:, 0]))
+                self.entropy.add(self._target((at,), groups[:1], margin[:, 0], SLACK * np.sqrt(noise[:, 0])))
 
     def class_shares(self) -> Floats:
         """The share of each class, by all margins together."""
@@ -176,18 +190,17 @@ class Network:
         return np.asarray(counts * (classes / counts.sum(axis=0)))
 
     def _target(
-        self, variables: tuple[int, ...], groups: tuple[Integers, ...], counts: Floats, noise: Floats
+        self, variables: tuple[int, ...], groups: tuple[Integers, ...], counts: Floats, slack: Floats | float
     ) -> Target:
-        slack = SLACK * np.sqrt(np.broadcast_to(noise, counts.shape)) / self.size.value
-        return Target(variables, groups, counts / self.size.value, slack)
+        slacks = np.broadcast_to(slack, counts.shape) / self.size.value
+        return Target(variables, groups, counts / self.size.value, slacks)
 
     def target_of(self, pair: Pair, counts: Floats) -> Target:
         """The target of a pair whose groups should have so many people."""
-        variables, groups = pair.attributes, pair.groups
-        noise = np.full(counts.shape, pair.variance)
+        variables, groups, slack = pair.attributes, pair.groups, PAIR_SLACK * math.sqrt(pair.variance)
         if not pair.by_class:
-            return self._target(variables, groups, counts[..., 0], noise[..., 0])
-        return self._target((*variables, self.class_number), (*groups, np.arange(self.classes)), counts, noise)
+            return self._target(variables, groups, counts[..., 0], slack)
+        return self._target((*variables, self.class_number), (*groups, np.arange(self.classes)), counts, slack)
 
     def sums(self, pair: Pair) -> tuple[Floats, Floats]:
         """What margins say of the groups of a pair's two attributes, by class or not."""
@@ -233,9 +246,7 @@ class Network:
     def expected(self, pairs: Iterable[Edge]) -> Mapping[Edge, Floats]:
         """What the distribution says of pairs of attributes: bins x bins x classes."""
         every = self.entropy.tree.pairs(self.entropy.beliefs, (self.class_number,) if self.classes > 1 else ())
-        return {
-            pair: self.size.value * (every[pair] if self.classes > 1 else every[pair][..., None]) for pair in pairs
-        }
+        return {pair: self.size.value * (every[pair] if self.classes > 1 else every[pair][..., None]) for pair in pairs}
 
     def within(self, at: int) -> Floats:
         """The share of its bin that each leaf has, by class: leaves x classes."""

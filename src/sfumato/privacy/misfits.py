@@ -73,7 +73,7 @@ class Misfits:
     ladders: Mapping[int, Ladder]
     """of attributes"""
     candidates: Integers
-    """candidates x 4: the marginal's number in the tally, the levels of its two attributes, and 1 if by class, else 0"""
+    """candidates x 4: the marginal's number in the tally, the levels of its two attributes, 1 if by class and else 0"""
     expected: Sequence[Integers]
     """for each marginal of the tally: regions x classes, in steps of UNIT"""
     charges: Integers
