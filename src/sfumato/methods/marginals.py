@@ -3,8 +3,8 @@
 1. *Size.* A hundredth of epsilon for the number of people; it decides how the rest is divided.
 2. *Margins* of all attributes by class; of long ones parts, as fine as the noise allows, and the leaves besides.
 3. *Rounds.* A network is fitted to all that is known. Of all pairs of attributes, in several granularities and by
-   class or not, the one that the network tells worst is chosen, and measured. A round that brings little more than noise
-   makes the next ones fewer and dearer. All of it is two passes over the data: margins, then all pairs at once.
+   class or not, the one that the network tells worst is chosen, and measured. A round that brings little more than
+   noise makes the next ones fewer and dearer. All of it is two passes over the data: margins, then all pairs at once.
 
 Everything but the counts is public: bins follow from noisy margins, candidates from bins, what is expected from the
 network. The choice is `Meter.select_marginal`.

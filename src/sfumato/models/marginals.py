@@ -21,7 +21,7 @@ from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Sides
 from sfumato.models.fitting import Size
-from sfumato.models.intervals import ALONE, GAMMA, LEAST, ROUNDING, Z95
+from sfumato.models.intervals import ALONE, GAMMA, LEAST, PAIR, ROUNDING, Z95
 from sfumato.models.junction import drawn_rows
 from sfumato.models.model import (
     UNMEASURED,
@@ -39,10 +39,13 @@ from sfumato.models.network import MISFIT, Network, Pair, columns_of
 from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
-UNTOLD_PAIR = 0.05
-"""How far two attributes may hang together beyond a network that was free to ask for them: the scale of t_2."""
-UNTOLD_TRIPLE = 0.05
-"""How far three may, beyond their pairs."""
+UNTOLD = 0.05
+"""How far two attributes may hang together beyond a network that was free to ask for them, the scale of t_2: this, and"""
+UNSEEN = 10.0
+"""so many times the noise of a pair's count, as a share of people: what noise hides was not asked for. It is no more
+than without a network."""
+TRIPLES = 0.8
+"""How far three may beyond their pairs, as a part of that."""
 MOST_CELLS = 1 << 16
 """Of so many cells the distribution of some attributes is kept; of more, every query is summed by itself."""
 AT_ONCE = 1 << 22
@@ -97,6 +100,12 @@ class NetworkModel(Model):
             found.fit()
             found.reconsider()
         return found
+
+    @cached_property
+    def untold(self) -> float:
+        """How far two attributes may hang together where no pair tells: the scale of t_2."""
+        noise = math.sqrt(min((pair.variance for pair in self.pairs), default=math.inf))
+        return min(UNTOLD + UNSEEN * noise / self.size.value, PAIR)
 
     @cached_property
     def within(self) -> tuple[Floats, ...]:
@@ -458,10 +467,10 @@ class Asked:
             others = together / (shares[a] * shares[b])
             left, unknown = self._pair(a, b, sides)
             noise += others**2 * left
-            untold += (UNTOLD_PAIR * others) ** 2 * reach[a] * reach[b] * unknown
+            untold += (self.model.untold * others) ** 2 * reach[a] * reach[b] * unknown
         for a, b, c in itertools.combinations(sides, 3):
             others = together / (shares[a] * shares[b] * shares[c])
-            untold += (UNTOLD_TRIPLE * others) ** 2 * reach[a] * reach[b] * reach[c]
+            untold += (TRIPLES * self.model.untold * others) ** 2 * reach[a] * reach[b] * reach[c]
         return noise, untold
 
     def _pair(self, a: int, b: int, sides: Mapping[int, Side]) -> tuple[Floats, Floats]:
