@@ -53,6 +53,11 @@ from sfumato.privacy.measurements import Draft as Draft
 from sfumato.privacy.measurements import Measurement as Measurement
 from sfumato.privacy.measurements import Noisy as Noisy
 from sfumato.privacy.measurements import Question as Question
+from sfumato.privacy.transcripts import Call as Call
+from sfumato.privacy.transcripts import DaringRecorder as DaringRecorder
+from sfumato.privacy.transcripts import OtherwiseError as OtherwiseError
+from sfumato.privacy.transcripts import Recorder as Recorder
+from sfumato.privacy.transcripts import Replayer as Replayer
 from sfumato.release.manifest import NEIGHBOURS as NEIGHBOURS
 from sfumato.release.manifest import WARNING as WARNING
 from sfumato.release.manifest import Manifest as Manifest

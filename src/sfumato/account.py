@@ -349,9 +349,12 @@ class Rehearsal:
         self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
         self._schedule = method.plan(schema, epsilon)
 
-    def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
-        """Publish rows; return the draft and its debits."""
+    def run(
+        self, columns: Sequence[Codes], classes: Codes, mechanisms: Mechanisms | None = None
+    ) -> tuple[Draft, tuple[Debit, ...]]:
+        """Publish rows, by mechanisms that record or replay if they are given; return the draft and its debits."""
         domain = Domain(self._schema.shape, len(self._schema.classes))
         engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
-        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
+        chosen = mechanisms or self._mechanisms
+        meter = Meter(engine, Unbooked(self._epsilon), chosen, domain, None, reader.refuse)
         return self._method.publish(meter, self._schema, self._schedule), meter.debits
