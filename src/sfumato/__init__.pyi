@@ -75,6 +75,7 @@ from sfumato.release.risk import claims_about as claims_about
 from sfumato.release.risk import group_risk as group_risk
 from sfumato.release.risk import nearest_claim as nearest_claim
 from sfumato.release.risk import odds_of as odds_of
+from sfumato.release.signing import sign as sign
 from sfumato.release.verify import Verification as Verification
 from sfumato.release.verify import verify as verify
 from sfumato.schema.attributes import Categorical as Categorical

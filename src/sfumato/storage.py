@@ -37,7 +37,7 @@ def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
     made: list[Path] = []
     try:
         with _explained(target):
-            _refuse_existing(target)
+            refuse_existing(target)
             made = [folder for folder in target.parents if not folder.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
             staging.mkdir()
@@ -46,7 +46,7 @@ def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
         with _explained(target):
             give_room(staging)
             _sync(staging)
-            _refuse_existing(target)
+            refuse_existing(target)
             staging.rename(target)
             try:
                 _sync_folder(target.parent)
@@ -73,11 +73,11 @@ def staged_file(destination: str | Path) -> Iterator[Path]:
     staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial{target.suffix}"
     try:
         with _explained(target):
-            _refuse_existing(target)
+            refuse_existing(target)
             yield staging
             with staging.open("rb") as written:
                 os.fsync(written.fileno())
-            _refuse_existing(target)
+            refuse_existing(target)
             staging.rename(target)
     finally:
         with suppress(OSError):
@@ -134,7 +134,8 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _refuse_existing(target: Path) -> None:
+def refuse_existing(target: Path) -> None:
+    """Refuse to write over something."""
     if target.exists() or target.is_symlink():
         raise ReleaseError(
             f"{target} must not exist yet", "Choose another name or move it away; nothing is overwritten."

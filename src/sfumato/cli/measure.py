@@ -86,7 +86,7 @@ reader may tell more. That a claim holds for all tables follows from the proofs 
 @reporting
 def evaluate(release: str, data: str, test: str | None, protocol: Any, show: Show) -> None:
     """Tell what a release of DATA is worth: what can be learnt from it, how near it is. For the holder's eyes."""
-    opened, source = Release.load(release), find_data(data)
+    opened, source = show.opened(release), find_data(data)
     refuse_other_schema(opened.schema, source)
     if test is not None and protocol is not None:
         raise MethodError("protocol must come without a test set", "Leave one of them out.")
@@ -143,7 +143,7 @@ def report(release: str, data: str | None, out: str | None, show: Show) -> None:
     Made from the release alone it is as public as the release; made --with the table it is not private.
     """
     refuse_pictureless()
-    opened, folder = Release.load(release), Path(release).resolve()
+    opened, folder = show.opened(release), Path(release).resolve()
     place = Path(out) if out else folder.with_name(f"{folder.name}.html")
     if not place.name.lower().endswith(SUFFIXES):
         raise ReleaseError(f"out ({str(place)[:200]}) must end in .html", "Name the file accordingly.")

@@ -31,7 +31,7 @@ how_option = click.option(
 @reporting
 def inspect(release: str, show: Show) -> None:
     """Tell what a release promises, what was paid, and how it was made."""
-    opened = Release.load(release)
+    opened = show.opened(release)
     show.result(
         opened.manifest.plain() | {"groups": opened.groups, "total": opened.total}, _inspect_text(opened, release)
     )
@@ -84,7 +84,7 @@ def sql(release: str, question: str, intervals: bool, out: str | None, show: Sho
 
     For example "select sex, count(*), avg(age) from release group by sex".
     """
-    answers = Release.load(release).sql(question, intervals=intervals)
+    answers = show.opened(release).sql(question, intervals=intervals)
     if out:
         write(lambda: answers, out, show)
         return
@@ -111,7 +111,7 @@ def _rows_text(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> str:
 @reporting
 def sample(release: str, rows: int | None, seed: int | None, nonnegative: Any, out: str, show: Show) -> None:
     """Draw synthetic records with original values."""
-    opened = Release.load(release)
+    opened = show.opened(release)
     write(lambda: opened.sample(rows, seed=seed, how=nonnegative), out, show)
 
 
@@ -122,7 +122,7 @@ def sample(release: str, rows: int | None, seed: int | None, nonnegative: Any, o
 @reporting
 def records(release: str, nonnegative: Any, out: str, show: Show) -> None:
     """Write the generalized records with their counts."""
-    opened = Release.load(release)
+    opened = show.opened(release)
     write(lambda: opened.records(how=nonnegative), out, show)
 
 

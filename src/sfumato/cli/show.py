@@ -23,7 +23,7 @@ import click
 from sfumato.errors import MethodError, SfumatoError
 
 if TYPE_CHECKING:
-    from sfumato import Schedule
+    from sfumato import Release, Schedule
 
 REFUSED = 2
 """The exit code of a refusal."""
@@ -31,6 +31,8 @@ LAST = 5
 """The number of rounds by which it is told how long a round takes, the last ones."""
 STEPS = ("reading the table", "writing the release")
 """The parts of publishing that are no rounds."""
+NO_GUARANTEE = "NO GUARANTEE: this release was made with a known seed, for tests; whoever knows it sees the true counts."
+"""What stands above all that is shown of a seeded release."""
 WIDTH = 30
 """The width of a bar."""
 release_argument = click.argument("release", type=click.Path())
@@ -87,9 +89,21 @@ class Show:
     def __init__(self, as_json: bool) -> None:
         """Choose between people and programs."""
         self._as_json = as_json
+        self._unsafe = False
+
+    def opened(self, folder: str) -> Release:
+        """Open a release; what is shown of one that was made with a known seed says so, each time."""
+        from sfumato import Release
+
+        release = Release.load(folder)
+        self._unsafe = not release.manifest.secure
+        return release
 
     def result(self, plain: Any, text: str) -> None:
         """Show a result, as JSON or as text."""
+        if self._unsafe:
+            plain = {"no_guarantee": NO_GUARANTEE} | (plain if isinstance(plain, dict) else {"result": plain})
+            text = f"{NO_GUARANTEE}\n{text}"
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False, default=str) if self._as_json else text)
 
     def error(self, error: SfumatoError) -> None:
