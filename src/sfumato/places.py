@@ -1,8 +1,9 @@
 """From the word a user types for a table to the table, its schema and its ledger, which lie beside it.
 
 Words for the same rows must lead to the same ledger, or a lifetime budget could be spent twice: a pattern has that of
-the folder in which it begins, a query or a view that of the table that it reads, a hard link that of its file. Parquet files can also be some of the files of
-another table: where that one has a ledger, a person must say which of the two pays.
+the folder in which it begins, a query or a view that of the table that it reads, a hard link that of its file. Parquet
+files can also be some of the files of another table: where that one has a ledger, a person must say which of the two
+pays.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class DataSource:
         return list(self.parts)
 
     def note_ledger(self, key: str | None) -> None:
-        """Write the id of the ledger into the schema file, where its comments stay; one that cannot be written stays."""
+        """Write the id of the ledger into the schema file, whose comments stay, if it can be written."""
         if self.bundled is not None or key is None or (known := self.schema()).ledger == key:
             return
         before, noted = self.schema_path.read_text(encoding="utf-8"), known.with_ledger(key)

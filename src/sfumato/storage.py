@@ -75,10 +75,10 @@ def staged_file(destination: str | Path) -> Iterator[Path]:
         with _explained(target):
             refuse_existing(target)
             yield staging
-            with staging.open("rb") as written:
-                os.fsync(written.fileno())
+            _sync_file(staging)
             refuse_existing(target)
             staging.rename(target)
+            _sync_folder(target.parent)
     finally:
         with suppress(OSError):
             staging.unlink(missing_ok=True)
@@ -92,7 +92,9 @@ def replaced_file(destination: str | Path) -> Iterator[Path]:
     try:
         yield staging
         with _explained(target):
+            _sync_file(staging)
             staging.replace(target)
+            _sync_folder(target.parent)
     finally:
         with suppress(OSError):
             staging.unlink(missing_ok=True)
@@ -152,9 +154,13 @@ def _set_aside(path: Path, size: int) -> None:
 
 def _sync(folder: Path) -> None:
     for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+        _sync_file(path)
     _sync_folder(folder)
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

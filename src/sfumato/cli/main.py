@@ -30,7 +30,7 @@ COMMANDS = {
     "inspect": ("releases", "Tell what a release promises, what was paid, and how it was made."),
     "verify": (
         "risk",
-        "Check that a release is what it says: seal, sum, files, records, promise, author and, with its ledger, account.",
+        "Check that a release is what it says: seal, sum, files, records, promise, author, account.",
     ),
     "sign": ("risk", "Sign a release with an OpenSSH key, so that others can tell who made it."),
     "query": (

@@ -204,7 +204,7 @@ def sign(release: str, key: str, show: Show) -> None:
 @click.option("--allow-seeded", is_flag=True, help="Accept a release that was made with a known seed, for tests.")
 @reporting
 def verify(release: str, ledger: str | None, signers: str | None, allow_seeded: bool, show: Show) -> None:
-    """Check that a release is what it says: seal, sum, files, records, promise, author and, with its ledger, account.
+    """Check that a release is what it says: seal, sum, files, records, promise, author, account.
 
     Exit code 0 if nothing that was checked is wrong, 2 if something is: then each line marked WRONG names what.
     """

@@ -103,7 +103,7 @@ class Statement:
             )
 
     def refuse_seed(self) -> None:
-        """Refuse to publish a table with a lifetime budget with a known seed: it would tell all, and be booked nowhere."""
+        """Refuse a known seed for a table with a lifetime budget: it would tell all, and be booked nowhere."""
         if self.budget is not None:
             raise BudgetError(
                 f"table {self.name} must be published without a seed: it has a lifetime budget ({self.budget}), and a "
@@ -180,13 +180,14 @@ class Ledger:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Read in one transaction, which takes no right to write; unless a journal that was left must be rolled back."""
+        """Read in one transaction, which takes no right to write, unless a journal that was left must be undone."""
         if self.path.with_name(f"{self.path.name}-journal").exists():
             with self._transaction() as db:
                 yield db
             return
         try:
-            db = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True, timeout=PATIENCE, isolation_level=None)
+            place = f"{self.path.resolve().as_uri()}?mode=ro"
+            db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
             try:
                 db.execute("pragma trusted_schema = off")
                 db.execute("begin")

@@ -1,9 +1,9 @@
 """Signatures: who made a release, by keys that people have, in OpenSSH's format.
 
-A signature is over `manifest.json`, which has the digests of all other files, and lies beside it. It is made and checked
-by `ssh-keygen -Y`, OpenSSH's own tool: so keys in agents, behind passphrases and on hardware work, and so do files of
-allowed signers with their dates and authorities, and anyone can check a signature without Sfumato. Its namespace is
-`sfumato`: a signature for something else (a commit, an e-mail) is none for a release.
+A signature is over `manifest.json`, which has the digests of all other files, and lies beside it. It is made and
+checked by `ssh-keygen -Y`, OpenSSH's own tool: so keys in agents, behind passphrases and on hardware work, and so do
+files of allowed signers with their dates and authorities, and anyone can check a signature without Sfumato. Its
+namespace is `sfumato`: a signature for something else (a commit, an e-mail) is none for a release.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def is_signed(folder: Path) -> bool:
 
 
 def signer_of(folder: Path, signers: str | Path) -> str:
-    """Name who signed the manifest, one of a file of allowed signers; refuse any other, and a manifest that is not his."""
+    """Name who of a file of allowed signers signed the manifest; refuse any other, and any other manifest."""
     signature = folder / SIGNATURE_FILE
     if not Path(signers).is_file():
         raise ReleaseError(
@@ -79,8 +79,6 @@ def _run(arguments: Sequence[str], given: bytes | None = None) -> subprocess.Com
     if tool is None:
         raise ReleaseError(f"{TOOL} must be installed: it makes and checks signatures", "Install OpenSSH.")
     try:
-        return subprocess.run(  # noqa: S603
-            [tool, "-Y", *arguments], input=given, capture_output=True, timeout=PATIENCE, check=False
-        )
+        return subprocess.run([tool, "-Y", *arguments], input=given, capture_output=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired):
         raise ReleaseError(f"{TOOL} must answer, and does not", "Try it by hand.") from None

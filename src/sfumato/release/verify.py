@@ -268,9 +268,7 @@ def _summed(plain: Any) -> str:
         raise ReleaseError("the epsilons of the manifest must be fractions, none of them negative", AGAIN)
     total, claim = str(sum(known, Fraction(0))), str(plain["epsilon"])
     if total != claim:
-        raise ReleaseError(
-            f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {_short(claim)}", AGAIN
-        )
+        raise ReleaseError(f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {_short(claim)}", AGAIN)
     return f"its ledger's {_many(lines, 'line')} sum to the epsilon that it claims, exactly {claim}"
 
 
@@ -289,7 +287,8 @@ def _files(place: Path, plain: Any) -> Iterator[Check]:
             wrong.append(f"{_short(name)} must be a file in the folder, and is missing")
         elif sha256(path) != digest:
             wrong.append(f"{_short(name)} must be as it was published, and was changed")
-    strangers = sorted(path.name for path in place.iterdir() if path.name not in {*sealed, MANIFEST_FILE, SIGNATURE_FILE})
+    known = {*sealed, MANIFEST_FILE, SIGNATURE_FILE}
+    strangers = sorted(path.name for path in place.iterdir() if path.name not in known)
     wrong += [f"{_short(name)} must not be in the folder: the manifest does not know it" for name in strangers]
     if (place / MANIFEST_FILE).is_symlink():
         wrong.append(f"{MANIFEST_FILE} must be a file in the folder, and is a link")

@@ -1,17 +1,17 @@
 """A keyed sketch of a table's rows, by which the holder notices that two tables are about the same people.
 
 A sketch keeps keyed hashes of coded rows, the lowest of them, and of these only rows that *one* person has. A row that
-many share says nothing about who they are; of those that one person has, two tables of the same people share nearly all.
-Two tables of different people from one population share at most 37 % of them: if x others are expected to have such a
-row in the second table, exactly one has with probability x exp(-x) <= 1/e. So one half is where "most" begins.
+many share says nothing about who they are; of those that one person has, two tables of the same people share nearly
+all. Two tables of different people from one population share at most 37 % of them: if x others are expected to have
+such a row in the second table, exactly one has with probability x exp(-x) <= 1/e. So one half is where "most" begins.
 
 Hashes below a threshold are a random part of all rows, the same part in every table, so shares of them estimate shares
 of rows. The coding is the schema's, which is kept with the sketch: another table is coded by it, too, whatever its own
 schema says.
 
-A sketch is **not private**: whoever has it with its key can ask whether a certain row is in the table. It lies beside the
-ledger, for its owner's eyes only (mode 600), and is in no release. What it cannot notice: tables of few cells, in which
-hardly a row is one person's; fewer or otherwise written columns; ledgers in other folders.
+A sketch is **not private**: whoever has it with its key can ask whether a certain row is in the table. It lies beside
+the ledger, for its owner's eyes only (mode 600), and is in no release. What it cannot notice: tables of few cells, in
+which hardly a row is one person's; fewer or otherwise written columns; ledgers in other folders.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Sketch:
         """Write it, for its owner only."""
         plain = {
             "format": 1,
-            "warning": "PRIVATE: it tells whether a row is in the table. Keep it beside the data, and never publish it.",
+            "warning": "PRIVATE: it tells whether a row is in the table. Keep it beside the data; never publish it.",
             "schema": self.schema.plain(),
             "key": self.key.hex(),
             "threshold": str(self.threshold),
@@ -98,7 +98,16 @@ class Sketch:
             plain = read_json(path.read_text(encoding="utf-8"))
             once = np.array([int(one, 16) for one in plain["once"]], np.uint64)
             return cls(Schema.parse(plain["schema"]), bytes.fromhex(plain["key"]), int(plain["threshold"]), once)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, SfumatoError):
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+            SfumatoError,
+        ):
             return None
 
 
