@@ -47,7 +47,8 @@ def test_a_schema_carries_the_id_of_its_ledger(here: Path) -> None:
     published("people.csv", "again")
 
 
-def test_a_renamed_copy_with_the_schema_pays_from_the_same_ledger(here: Path) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_renamed_copy_with_the_schema_pays_from_the_same_ledger() -> None:
     published("people.csv", "out")
     shutil.copy("people.csv", "copy.csv")
     told = unpublished("copy.csv", "second", "--schema", "people.schema.yaml")
@@ -138,7 +139,8 @@ def test_other_people_of_the_same_schema_are_not_taken_for_these(here: Path) -> 
     published("next.csv", "second")
 
 
-def test_methods_without_epsilon_notice_as_well(here: Path) -> None:
+@pytest.mark.usefixtures("here")
+def test_methods_without_epsilon_notice_as_well() -> None:
     schema = Schema.loads(SCHEMA.replace("budget: 4", ""))
     Account("first.ledger", schema).publish(people(), Mondrian(k=20))
     other = Account("other.ledger", Schema.loads(SCHEMA.replace("people", "other").replace("budget: 4", "")))
