@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -233,19 +234,15 @@ def test_what_is_no_sketch_is_passed_over(tmp_path: Path, text: str) -> None:
 
 def test_those_who_may_only_read_can_verify_and_show(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published("people.csv", "out")
-    import sqlite3
-
     real = sqlite3.connect
 
     def read_only(path, *given, **named):
-        """Refuse whatever would write, as a file system that is mounted for reading does."""
-        db = real(path, *given, **named)
-        if not (named.get("uri") and "mode=ro" in str(path)):
-            db.execute("pragma query_only = on")
-        return db
+        """Refuse to open for writing, as a file system does that is mounted for reading."""
+        if not (named.get("uri") and str(path).endswith("?mode=ro")):
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+        return real(path, *given, **named)
 
     monkeypatch.setattr(sqlite3, "connect", read_only)
-    monkeypatch.setattr(os, "link", None)
     (here / "people.ledger").chmod(0o400)
     assert "1 publication" in done("account", "show", "people.csv")
     assert run("verify", "out", "--ledger", "people.ledger").exit_code == 0
@@ -259,8 +256,6 @@ def test_a_ledger_that_a_dying_process_left_is_read(here: Path) -> None:
 
 
 def test_a_ledger_of_before_gets_an_id_with_its_next_publication(here: Path) -> None:
-    import sqlite3
-
     published("people.csv", "out")
     with sqlite3.connect("people.ledger") as db:
         db.execute("drop table identity")
