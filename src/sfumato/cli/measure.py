@@ -438,8 +438,9 @@ def _search_exactly(
     first = secrets.randbits(32) if seed is None else seed
     with show.working() as watch:
         found = [search(one, epsilon, transcripts=transcripts, unsafe_seed=first, watch=watch) for one in searched]
-    show.result([_plain_exact(one) for one in found], _exact_text(found, searched))
-    if any(one.refuted for one in found):
+    plain = {"refuted": any(one.refuted for one in found), "findings": [_plain_exact(one) for one in found]}
+    show.result(plain, _exact_text(found, searched))
+    if plain["refuted"]:
         sys.exit(REFUTED)
 
 
