@@ -178,6 +178,8 @@ def _open_json(path: Path, kind: str, packed: bool) -> Table:
         f"{streams.file_literal(path)}, format='{'auto' if kind == '.json' else 'newline_delimited'}', "
         f"compression='{'gzip' if packed else 'none'}', hive_partitioning=false"
     )
+    if not packed and _begins_with(path, b"\0"):
+        raise streams.not_text(path)
     names = streams.attempt(path, lambda: _json_names(options))
 
     def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
