@@ -74,7 +74,7 @@ def capped() -> Release:
 @cache
 def folders() -> tuple[Path, ...]:
     """Give a saved release of every kind, and two that were published without epsilon."""
-    anonymous = Account(workplace() / "open.ledger", PATIENTS).publish(SICK, Mondrian(k=50))
+    anonymous = Account(workplace() / "patients.ledger", PATIENTS).publish(SICK, Mondrian(k=50))
     kinds = {kind: make() for kind, make in SMALL.items()} | {"people": release()}
     for name, one in (kinds | {"capped": capped(), "anonymous": anonymous}).items():
         if not (workplace() / name).exists():

@@ -13,18 +13,15 @@ from itertools import pairwise
 import numpy as np
 
 from handmade import assert_same_draft
-from sfumato.errors import SfumatoError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method
 from sfumato.models import model_type
 from sfumato.privacy.budget import Debit
 from sfumato.privacy.measurements import Draft
-from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.meter import Meter
-from sfumato.privacy.noise import SeededStream
 from sfumato.privacy.scores import SCORES
-from sfumato.privacy.selection import Scored
 from sfumato.privacy.tally import CountEngine, Domain
+from sfumato.privacy.transcripts import Call, Recorder, Replayer
 from sfumato.schema.schema import Schema
 
 
@@ -37,93 +34,6 @@ class Purse:
 
     def pay(self, debit: Debit) -> None:
         self.debits.append(debit)
-
-
-@dataclass
-class Call:
-    """One mechanism at work: its true inputs, what it answered, and the public facts that shape it."""
-
-    kind: str
-    rates: tuple[Fraction, ...]
-    shape: tuple
-    given: np.ndarray
-    answer: np.ndarray
-
-
-def _noise(counts: np.ndarray, rates, rate_of: np.ndarray, answer: np.ndarray) -> Call:
-    return Call("noise", tuple(rates), (counts.shape, tuple(rate_of.tolist())), counts.copy(), answer)
-
-
-def _choice(selection: str, scored: Scored, rate: Fraction, answer: np.ndarray) -> Call:
-    """Record a choice as if every candidate stood alone: how they are bundled is the table's, and stays inside."""
-    shape = (tuple(scored.group_ends.tolist()), tuple(scored.stakes.tolist()))
-    return Call(selection, (rate,), shape, np.repeat(scored.scores, scored.copies), answer)
-
-
-class Recorder:
-    """The real mechanisms, with a memory."""
-
-    secure = False
-
-    def __init__(self, seed: int) -> None:
-        self._exact = Exact(SeededStream(seed))
-        self.calls: list[Call] = []
-        self.lots_drawn: list[np.ndarray] = []
-
-    def add_noise(self, counts, rates, rate_of):
-        answer = self._exact.add_noise(counts, rates, rate_of)
-        self.calls.append(_noise(counts, rates, rate_of, answer))
-        return answer
-
-    def choose(self, selection, scored, rate):
-        answer = self._exact.choose(selection, scored, rate)
-        self.calls.append(_choice(selection, scored, rate, answer))
-        return answer
-
-    def lots(self, count):
-        self.lots_drawn.append(self._exact.lots(count))
-        return self.lots_drawn[-1]
-
-
-class OtherwiseError(SfumatoError, AssertionError):
-    """The neighbour behaves otherwise: said in a way that the meter, which hides what it does not know, lets pass."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem, "Compare the two runs.")
-
-
-class Replayer:
-    """Gives the recorded answers and notes what it was given instead."""
-
-    secure = False
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._waiting, self._lots = list(recorder.calls), list(recorder.lots_drawn)
-        self.calls: list[Call] = []
-
-    def _next(self, asked: Call) -> np.ndarray:
-        if not self._waiting:
-            raise OtherwiseError("the neighbour asks more rounds")
-        recorded = self._waiting.pop(0)
-        if (asked.kind, asked.rates, asked.shape) != (recorded.kind, recorded.rates, recorded.shape):
-            raise OtherwiseError("the neighbour asks another question")
-        asked.answer = recorded.answer
-        self.calls.append(asked)
-        return recorded.answer
-
-    def add_noise(self, counts, rates, rate_of):
-        return self._next(_noise(counts, rates, rate_of, np.empty(0)))
-
-    def choose(self, selection, scored, rate):
-        return self._next(_choice(selection, scored, rate, np.empty(0)))
-
-    def lots(self, count):
-        drawn = self._lots.pop(0)
-        assert len(drawn) == count, "the neighbour draws other lots"
-        return drawn
-
-    def finish(self) -> None:
-        assert not self._waiting, "the neighbour asks fewer rounds"
 
 
 def domain_of(schema: Schema) -> Domain:

@@ -81,7 +81,9 @@ def test_the_bundled_table_is_published_by_name(tmp_path: Path, monkeypatch) -> 
     low, high = answer["interval95"]
     assert low < answer["value"] < high
     assert "adult: 1 spent" in done("account", "show", "adult")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["adult.ledger", "adult.ledger.head", "release"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("adult.ledger", "adult.ledger.head", "adult.ledger.rows", "release")
+    ]
 
 
 def test_inspect_tells_promise_budget_steps_and_files(release: Path) -> None:
@@ -200,7 +202,7 @@ def names(command: click.Command, path: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_tried_below() -> None:
-    assert set(names(main)) == {*COMMANDS, "account settle", "explain", "reproduce"}
+    assert set(names(main)) == {*COMMANDS, "account settle", "explain", "reproduce", "sign"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -243,6 +245,7 @@ def test_check_tells_what_does_not_fit_and_shows_no_value() -> None:
 
 
 def test_a_seeded_release_says_so(here: Path) -> None:
+    (here / "people.schema.yaml").write_text(SCHEMA.replace("budget: 4\n", ""))
     assert "NO guarantee" in done(*publish("--unsafe-seed", 1))
     assert "NO guarantee" in done("inspect", here / "out")
 

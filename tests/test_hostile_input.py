@@ -396,7 +396,7 @@ def test_a_forged_ledger_is_refused_in_a_sentence(tmp_path: Path) -> None:
         "debit": ("id", "now", "x", "x", "1/0", "1", 1),
     }.items():
         path = tmp_path / f"{table}.ledger"
-        Ledger(path, "people", None).begin()
+        Ledger(path, f"people and {table}", None).begin()
         with sqlite3.connect(path) as db:
             db.execute(f"insert into {table} values ({', '.join('?' * len(row))})", row)
         db.close()

@@ -174,7 +174,9 @@ def at_once(function, arguments: list[tuple]) -> list[int]:
 
 @pytest.mark.slow
 def test_processes_at_once_begin_one_ledger_and_never_overspend(tmp_path: Path) -> None:
-    paths = [str(tmp_path / f"{number}.ledger") for number in range(12)]
+    paths = [str(tmp_path / str(number) / "people.ledger") for number in range(12)]
+    for path in paths:
+        Path(path).parent.mkdir()
     assert sum(at_once(reserve_each, [(paths,)] * 5)) == 12
     assert [Ledger.open(path).statement().spent for path in paths] == [2] * 12
 

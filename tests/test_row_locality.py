@@ -381,3 +381,37 @@ def test_days_are_not_written_like_the_plain_way_with_day_and_month_exchanged() 
     facts = {"kind": "numeric", "lower": "2020-01-01", "upper": "2020-12-31", "written": "YYYY-DD-MM"}
     with pytest.raises(SchemaError, match="must be a form of days"):
         Schema.parse({"attributes": {"x": facts}})
+
+
+OPTIONAL = Schema.parse(
+    {
+        "confirmed": True,
+        "attributes": {
+            "x": {"kind": "numeric", "lower": "0", "upper": "9"},
+            "note": {"kind": "categorical", "taxonomy": ["yes", "no", "none"], "missing": "none"},
+        },
+    }
+)
+
+
+@pytest.mark.parametrize("ending", [".json", ".jsonl"])
+def test_a_field_that_one_record_has_decides_nothing(tmp_path: Path, ending: str) -> None:
+    """Columns come from the schema: what a record does not name is missing there, also if no record names it."""
+
+    def coded(records: list[dict[str, Any]]) -> list[int]:
+        lines = "\n".join(map(json.dumps, records))
+        (tmp_path / f"t{ending}").write_text(json.dumps(records) if ending == ".json" else lines or "\n")
+        found = encode(open_table(tmp_path / f"t{ending}"), OPTIONAL)
+        assert not found.misfits
+        return found.columns["note"].tolist()
+
+    few = [{"x": 1}, {"x": 2}]
+    assert coded(few) == [2, 2]
+    assert coded([*few, {"x": 3, "note": "yes"}]) == [2, 2, 0]
+    assert coded([*few, {"x": 3, "NAME": "new", "name": "other"}]) == [2, 2, 2]
+    assert coded([]) == []
+
+
+def test_a_field_that_must_be_there_is_missed_record_by_record(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"x": 1}\n{"note": "no"}\n')
+    assert [(one.column, one.rows) for one in encode(open_table(tmp_path / "t.jsonl"), OPTIONAL).misfits] == [("x", 1)]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import run
-from sfumato import Account, Laplace, Schema
+from sfumato import Account, Laplace, Ledger, Schema
 from sfumato.errors import TableError
 from sfumato.tables import streams
 from sfumato.tables.databases import Query, table_of
@@ -277,7 +277,7 @@ def test_words_for_the_same_rows_lead_to_the_same_ledger(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("parts", "people.people"):
-        (tmp_path / f"{name}.schema.yaml").write_text(SCHEMA.dump())
+        (tmp_path / f"{name}.schema.yaml").write_text(Schema.parse(SCHEMA.plain() | {"name": name}).dump())
     spending = ["--epsilon", "1/2", "--method", "laplace"]
     given = [
         ["parts"],
@@ -292,8 +292,8 @@ def test_words_for_the_same_rows_lead_to_the_same_ledger(
         found = run("publish", *words, *spending, "--out", f"release{number}")
         assert found.exit_code == 0, found.output
     assert sorted(path.name for path in tmp_path.glob("*.ledger")) == ["parts.ledger", "people.people.ledger"]
-    assert Account("parts.ledger", SCHEMA).statement().spent == 2
-    assert Account("people.people.ledger", SCHEMA).statement().spent == 3 / 2
+    assert Ledger.open("parts.ledger").statement().spent == 2
+    assert Ledger.open("people.people.ledger").statement().spent == 3 / 2
     for words, problem in (
         (["parts", "--table", "people"], "--table must go with a DuckDB database"),
         (["people.duckdb", "--table", "people", "--sql", "select * from people"], "must not both be given"),

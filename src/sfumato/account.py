@@ -8,25 +8,27 @@ epsilon take a path of their own, by type, in which the ledger is told that noth
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.arrays import Codes, Integers
 from sfumato.engines.counting import Counting
 from sfumato.engines.local import MemoryEngine, MemoryListing
-from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError, SchemaError
+from sfumato.errors import BudgetError, LedgerError, MethodError, PrivacyError, SchemaError, SfumatoError
 from sfumato.methods.method import Method
 from sfumato.models import model_type
 from sfumato.privacy.budget import Debit, NonPrivate, Schedule, epsilon_of
 from sfumato.privacy.exact_counts import ExactCounts
-from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation, Statement
+from sfumato.privacy.ledger import Disclosure, Ledger, Outcome, Reservation, Statement, ledgers_in
 from sfumato.privacy.measurements import Draft, each_is_paid, most_paid
 from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.meter import Meter
@@ -39,6 +41,8 @@ from sfumato.release.release import Release
 from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
 from sfumato.tables.encode import Coded, encode, refuse_misfits
+from sfumato.tables.frames import is_spark
+from sfumato.tables.sketch import SUFFIX, Sketch, published_only, sketch_of
 from sfumato.tables.sources import open_table
 from sfumato.without_epsilon.method import MethodWithoutEpsilon
 
@@ -62,13 +66,18 @@ class Account:
     def __init__(self, ledger: str | Path, schema: Schema) -> None:
         """Open the account; its ledger begins, with the schema's lifetime budget, at the first publication."""
         refuse_unconfirmed(schema)
-        self.schema = schema
-        self._ledger = Ledger(ledger, schema.name, schema.budget)
+        self.schema = schema.with_ledger(None)
+        self._ledger = Ledger(ledger, schema.name, schema.budget, schema.ledger)
         self._planned: tuple[tuple[Method, Fraction], Schedule] | None = None
 
     def statement(self) -> Statement:
         """List every debit ever made on this table, and what is left."""
         return self._ledger.statement()
+
+    @property
+    def id(self) -> str | None:
+        """The id of the ledger, for the schema to carry; None before the first publication."""
+        return self._ledger.id
 
     def plan(self, method: Method, epsilon: Epsilon) -> Schedule:
         """Say what a publication would cost, line by line, touching no data."""
@@ -88,6 +97,7 @@ class Account:
         *,
         out: str | Path | None = None,
         despite_budget: bool = False,
+        other_people: bool = False,
         unsafe_seed: int | None = None,
         watch: Watch | None = None,
         engine: str = "auto",
@@ -100,18 +110,25 @@ class Account:
         A method without epsilon takes no price: the ledger is told first, and the table's total is infinite from then
         on; where there is a lifetime budget, `despite_budget` must say that this is meant.
 
+        A table that shares most rows with one that has a ledger in the same folder is refused, unless the holder says
+        that these are `other_people`.
+
         `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
-        manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted on this
+        manifest says so, and the ledger does not know a seeded release with an epsilon. A table with a lifetime budget
+        refuses it. The table is counted on this
         machine, its codes in `memory` (such as "4GB"; a share of what is free, if not given) as far as they fit, else
         in `scratch` (beside the ledger, if not given); or, if the `engine` is spark, by Spark at `master`.
         """
         report = watch or _silent
         counting = Counting.of(engine, memory, master, scratch or self._ledger.path.resolve().parent)
+        others = OtherLedgers(self._ledger.path, table, other_people)
+        if unsafe_seed is not None:
+            self.statement().refuse_seed()
         if isinstance(method, MethodWithoutEpsilon):
             if epsilon is not None:
                 raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
             counting.refuse_other_than(method.engines, method.name)
-            return self._publish_openly(table, method, despite_budget, out, unsafe_seed, report)
+            return self._publish_openly(table, method, despite_budget, others, out, unsafe_seed, report)
         if not isinstance(method, Method):
             raise MethodError("method must be one of sfumato.METHODS or sfumato.WITHOUT_EPSILON", "Choose one of them.")
         if epsilon is None:
@@ -120,7 +137,7 @@ class Account:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
         price = epsilon_of(epsilon)
         schedule = self.plan(method, price)
-        return self._publish_privately(table, method, price, schedule, counting, out, unsafe_seed, report)
+        return self._publish_privately(table, method, price, schedule, counting, others, out, unsafe_seed, report)
 
     def _publish_privately(
         self,
@@ -129,6 +146,7 @@ class Account:
         epsilon: Fraction,
         schedule: Schedule,
         counting: Counting,
+        others: OtherLedgers,
         out: str | Path | None,
         unsafe_seed: int | None,
         report: Watch,
@@ -143,6 +161,8 @@ class Account:
             staging = out and stack.enter_context(staged_folder(out, space))
             report("reading the table")
             counted = stack.enter_context(counting.opened(table, self.schema))
+            if mechanisms.secure:
+                others.refuse_same_people()
             with self._paying(method, epsilon, mechanisms) as payer:
                 domain = Domain(self.schema.shape, len(self.schema.classes))
                 reader = model_type(method.model).reader()
@@ -155,6 +175,8 @@ class Account:
                     release = release.write_into(staging)
                 stack.close()
             payer.settle("published", release.manifest.digest if staging else None)
+        if mechanisms.secure:
+            others.note_rows(self.schema)
         return release
 
     @contextlib.contextmanager
@@ -176,6 +198,7 @@ class Account:
         table: Any,
         method: MethodWithoutEpsilon,
         despite_budget: bool,
+        others: OtherLedgers,
         out: str | Path | None,
         unsafe_seed: int | None,
         report: Watch,
@@ -195,6 +218,7 @@ class Account:
             coded = encode(open_table(table), schema)
             refuse_misfits(coded)
             possible.refuse_table(class_counts(coded, schema))
+            others.refuse_same_people()
             with self._disclosing(method, despite_budget) as disclosure:
                 domain = Domain(schema.shape, len(schema.classes))
                 listing = MemoryListing(*columns_of(sampled(coded, method.drawn, stream), schema))
@@ -209,6 +233,7 @@ class Account:
                     release = release.write_into(staging)
                 stack.close()
             disclosure.settle("published", release.manifest.digest if staging else None)
+        others.note_rows(schema)
         return release
 
     @contextlib.contextmanager
@@ -221,6 +246,69 @@ class Account:
             with contextlib.suppress(LedgerError):
                 disclosure.settle("failed")
             raise
+
+
+@dataclass(frozen=True)
+class OtherLedgers:
+    """The ledgers beside a table's own, whose tables may be about the same people.
+
+    Each has a sketch of its rows beside it, for the holder's eyes; so is a refusal here. Tables that can be read only
+    once, and those that lie with Spark, are not looked at.
+    """
+
+    ledger: Path
+    table: Any = field(repr=False)
+    other_people: bool
+
+    def refuse_same_people(self) -> None:
+        """Refuse a table that shares most rows with that of another ledger, unless its own ledger knows it."""
+        sketches = [] if self.other_people or not self._readable_again else self._sketches()
+        if not sketches or self._known():
+            return
+        for other, theirs in sketches:
+            if self._is_about(theirs):
+                raise LedgerError(
+                    f"a table must pay from one ledger, and most rows of this one are those of {other}",
+                    f"Say --ledger {other}. If they are other people, say --other-people. (For your eyes only.)",
+                )
+
+    def note_rows(self, schema: Schema) -> None:
+        """Keep a sketch beside the ledger, if it has none. One that cannot be written is left out."""
+        if self._readable_again and Sketch.read(self._rows) is None:
+            with contextlib.suppress(OSError, SfumatoError):
+                sketch_of(self.table, published_only(schema), os.urandom(32)).write(self._rows)
+
+    @property
+    def _rows(self) -> Path:
+        return rows_file(self.ledger)
+
+    @property
+    def _readable_again(self) -> bool:
+        return not is_spark(self.table) and not isinstance(self.table, pa.RecordBatchReader)
+
+    def _sketches(self) -> list[tuple[Path, Sketch]]:
+        folders = {self.ledger.resolve().parent}
+        if isinstance(self.table, str | Path) and Path(self.table).exists():
+            folders.add(Path(self.table).resolve().parent)
+        others = [one for folder in sorted(folders) for one in ledgers_in(folder) if one != self.ledger.resolve()]
+        found = [(other, Sketch.read(rows_file(other))) for other in others]
+        return [(other, sketch) for other, sketch in found if sketch is not None]
+
+    def _known(self) -> bool:
+        own = Sketch.read(self._rows)
+        return own is not None and self._is_about(own)
+
+    def _is_about(self, sketch: Sketch) -> bool:
+        """Whether most rows are those of a sketch; a table that lacks its columns cannot be compared."""
+        try:
+            return sketch.same_people(sketch_of(self.table, sketch.schema, sketch.key))
+        except SfumatoError:
+            return False
+
+
+def rows_file(ledger: Path) -> Path:
+    """Where the sketch of a ledger's table lies."""
+    return ledger.with_name(ledger.name + SUFFIX)
 
 
 def certificate(
@@ -330,13 +418,13 @@ def seeded_release(
 ) -> Release:
     """Publish a table with a known seed, for those who measure methods; methods without epsilon ignore the epsilon.
 
-    Such releases carry no guarantee and are booked nowhere that lasts: a ledger is needed only because methods without
-    epsilon write to one.
+    Such releases carry no guarantee and are booked nowhere that lasts, so a lifetime budget is left out: a ledger is
+    needed only because methods without epsilon write to one.
     """
     with tempfile.TemporaryDirectory() as folder:
-        account = Account(Path(folder) / "passing.ledger", schema)
+        account = Account(Path(folder) / "passing.ledger", schema.without_budget())
         if isinstance(method, MethodWithoutEpsilon):
-            return account.publish(table, method, out=out, despite_budget=True, unsafe_seed=seed)
+            return account.publish(table, method, out=out, unsafe_seed=seed)
         return account.publish(table, method, epsilon, out=out, unsafe_seed=seed)
 
 
@@ -349,9 +437,12 @@ class Rehearsal:
         self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
         self._schedule = method.plan(schema, epsilon)
 
-    def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
-        """Publish rows; return the draft and its debits."""
+    def run(
+        self, columns: Sequence[Codes], classes: Codes, mechanisms: Mechanisms | None = None
+    ) -> tuple[Draft, tuple[Debit, ...]]:
+        """Publish rows, by mechanisms that record or replay if they are given; return the draft and its debits."""
         domain = Domain(self._schema.shape, len(self._schema.classes))
         engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
-        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
+        chosen = mechanisms or self._mechanisms
+        meter = Meter(engine, Unbooked(self._epsilon), chosen, domain, None, reader.refuse)
         return self._method.publish(meter, self._schema, self._schedule), meter.debits

@@ -1,23 +1,26 @@
 """From the word a user types for a table to the table, its schema and its ledger, which lie beside it.
 
 Words for the same rows must lead to the same ledger, or a lifetime budget could be spent twice: a pattern has that of
-the folder in which it begins, a query that of the table that it reads. Parquet files can also be some of the files of
-another table: where that one has a ledger, a person must say which of the two pays.
+the folder in which it begins, a query or a view that of the table that it reads, a hard link that of its file. Parquet
+files can also be some of the files of another table: where that one has a ledger, a person must say which of the two
+pays.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sfumato import datasets
-from sfumato.errors import LedgerError, ReleaseError, TableError
+from sfumato.errors import LedgerError, ReleaseError, SchemaError, TableError
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Column, Schema
-from sfumato.tables.databases import MARK, Query, is_database, own_name, parted
+from sfumato.storage import replaced_file
+from sfumato.tables.databases import MARK, Query, base_tables, is_database, own_name, parted
 from sfumato.tables.microdata import is_workbook, parted_workbook
 from sfumato.tables.sources import Encoded
 from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
@@ -40,25 +43,50 @@ class DataSource:
     ledger_path: Path
     bundled: Schema | None = None
     """the schema that comes with the package, if it does"""
+    parts: tuple[Path, ...] = ()
+    """the ledgers of the tables that a view of several is made of"""
 
     def schema(self) -> Schema:
         """The bundled schema, or the one that is read from the file."""
         return self.bundled or Schema.load(self.schema_path)
 
     def ledger(self, named: str | None) -> Path:
-        """The ledger that pays: the one that was named or, unless some of the rows have another, their own."""
-        if named:
-            return Path(named)
+        """The ledger that pays: the rows' own or, where some of them have another, one of these that was named."""
+        own = self.ledger_path.resolve()
+        known = [own] if own.exists() else []
+        others = [place for place in self._others() if place.exists() and place.resolve() != own]
+        if named is None and others:
+            raise LedgerError(
+                f"rows of {self.name} must have one ledger, and some have {others[0]}, too",
+                "Say with --ledger which of them pays.",
+            )
+        every = known + [one.resolve() for one in others]
+        if named is not None and every and Path(named).resolve() not in every:
+            raise LedgerError(
+                f"table {self.name} must have one ledger, and has {every[0]}",
+                "Leave --ledger out, or name that one.",
+            )
+        return Path(named) if named is not None else self.ledger_path
+
+    def _others(self) -> list[Path]:
+        """Where other ledgers of the rows may be: of folders that hold the files, of tables that a view reads."""
         over = self.table.over if isinstance(self.table, Query) else self.table
         if isinstance(over, str | Path) and not is_database(over) and is_parquet(over):
-            places = {place for file in parquet_files(over) for place in _ledgers_above(file)} - {self.ledger_path}
-            others = sorted(place for place in places if place.exists())
-            if others:
-                raise LedgerError(
-                    f"rows of {over} must have one ledger, and some have {others[0]}, too",
-                    "Say with --ledger which of them pays.",
-                )
-        return self.ledger_path
+            return sorted({place for file in parquet_files(over) for place in _ledgers_above(file)})
+        return list(self.parts)
+
+    def note_ledger(self, key: str | None) -> None:
+        """Write the id of the ledger into the schema file, whose comments stay, if it can be written."""
+        if self.bundled is not None or key is None or (known := self.schema()).ledger == key:
+            return
+        before, noted = self.schema_path.read_text(encoding="utf-8"), known.with_ledger(key)
+        text = re.sub(r"(?m)^name:.*$", lambda line: f"{line[0]}\nledger: {key}", before, count=1)
+        try:
+            kept = Schema.loads(text) == noted
+        except SchemaError:
+            kept = False
+        with suppress(ReleaseError, OSError), replaced_file(self.schema_path) as staging:
+            staging.write_text(text if kept else noted.dump(like=before), encoding="utf-8")
 
 
 def _ledgers_above(file: Path) -> list[Path]:
@@ -86,7 +114,8 @@ def find_data(
     if is_database(data):
         path, named = parted(data)
         path, named = path.resolve(), table or named
-        return _beside(path, _stem(path, named, query), schema_path, query or _in_database(path, named))
+        found = _beside(path, _stem(path, named, query), schema_path, query or _in_database(path, named))
+        return _of_base_tables(found, path, query.table if query is not None else named)
     if is_workbook(data):
         return _in_workbook(data, table, schema_path)
     if is_pattern(data) or Path(data).is_dir():
@@ -100,7 +129,29 @@ def find_data(
     if not path.name:
         raise TableError(f"data ({data}) must be a file", "Name a CSV, Parquet or JSON-lines file, or adult.")
     real = path.resolve()
-    return _beside(real, SUFFIXES.sub("", real.name) or real.name, schema_path, query or path)
+    return _linked(_beside(real, SUFFIXES.sub("", real.name) or real.name, schema_path, query or path), real)
+
+
+def _linked(source: DataSource, real: Path) -> DataSource:
+    """The ledger of a file that has other names in its folder: that of the first name that has one."""
+    if source.ledger_path.exists() or not real.exists() or real.stat().st_nlink == 1:
+        return source
+    own = (real.stat().st_dev, real.stat().st_ino)
+    with suppress(OSError):
+        for other in sorted(real.parent.iterdir()):
+            place = other.with_name(f"{SUFFIXES.sub('', other.name)}.ledger")
+            if other.is_file() and (other.stat().st_dev, other.stat().st_ino) == own and place.exists():
+                return replace(source, ledger_path=place)
+    return source
+
+
+def _of_base_tables(source: DataSource, path: Path, table: str | None) -> DataSource:
+    """The ledger of a view: that of the table that it reads; if it reads several, a person must say which pays."""
+    bases = base_tables(path, table) if table and path.is_file() else []
+    places = [path.with_name(f"{path.stem}.{base}.ledger") for base in bases]
+    if len(places) == 1:
+        return replace(source, ledger_path=places[0])
+    return replace(source, parts=tuple(places))
 
 
 def _encoded(source: DataSource, encoding: str) -> DataSource:

@@ -37,7 +37,7 @@ def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
     made: list[Path] = []
     try:
         with _explained(target):
-            _refuse_existing(target)
+            refuse_existing(target)
             made = [folder for folder in target.parents if not folder.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
             staging.mkdir()
@@ -46,7 +46,7 @@ def staged_folder(destination: str | Path, size: int) -> Iterator[Path]:
         with _explained(target):
             give_room(staging)
             _sync(staging)
-            _refuse_existing(target)
+            refuse_existing(target)
             staging.rename(target)
             try:
                 _sync_folder(target.parent)
@@ -73,12 +73,12 @@ def staged_file(destination: str | Path) -> Iterator[Path]:
     staging = target.parent / f".{uuid.uuid4().hex[:12]}.partial{target.suffix}"
     try:
         with _explained(target):
-            _refuse_existing(target)
+            refuse_existing(target)
             yield staging
-            with staging.open("rb") as written:
-                os.fsync(written.fileno())
-            _refuse_existing(target)
+            _sync_file(staging)
+            refuse_existing(target)
             staging.rename(target)
+            _sync_folder(target.parent)
     finally:
         with suppress(OSError):
             staging.unlink(missing_ok=True)
@@ -92,7 +92,9 @@ def replaced_file(destination: str | Path) -> Iterator[Path]:
     try:
         yield staging
         with _explained(target):
+            _sync_file(staging)
             staging.replace(target)
+            _sync_folder(target.parent)
     finally:
         with suppress(OSError):
             staging.unlink(missing_ok=True)
@@ -134,7 +136,8 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _refuse_existing(target: Path) -> None:
+def refuse_existing(target: Path) -> None:
+    """Refuse to write over something."""
     if target.exists() or target.is_symlink():
         raise ReleaseError(
             f"{target} must not exist yet", "Choose another name or move it away; nothing is overwritten."
@@ -151,9 +154,13 @@ def _set_aside(path: Path, size: int) -> None:
 
 def _sync(folder: Path) -> None:
     for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+        _sync_file(path)
     _sync_folder(folder)
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,11 +1,14 @@
-"""Attack a method's claim: it publishes neighbouring tables many times, and someone tries to tell them apart.
+"""Attack a method's claim, from outside and from inside.
 
-The attack reads no one's table, only tiny ones of its own, and believes neither the meter's books nor the proofs.
+`attack` publishes neighbouring tables many times and tries to tell them apart; it believes neither the meter's books
+nor the proofs. `search` replays single publications on neighbours and adds up what their answers tell, exactly. Neither
+reads anyone's table, only tiny ones of their own.
 """
 
 from __future__ import annotations
 
 from sfumato.audit.attack import Finding, attack
 from sfumato.audit.events import PAIRS, Pair
+from sfumato.audit.exact import ExactFinding, Transcript, exact_loss, search
 
-__all__ = ["PAIRS", "Finding", "Pair", "attack"]
+__all__ = ["PAIRS", "ExactFinding", "Finding", "Pair", "Transcript", "attack", "exact_loss", "search"]

@@ -30,8 +30,9 @@ COMMANDS = {
     "inspect": ("releases", "Tell what a release promises, what was paid, and how it was made."),
     "verify": (
         "risk",
-        "Check that a release is what it says: seal, sum, files, records, promise and, with its ledger, account.",
+        "Check that a release is what it says: seal, sum, files, records, promise, author, account.",
     ),
+    "sign": ("risk", "Sign a release with an OpenSSH key, so that others can tell who made it."),
     "query": (
         "query",
         "Estimate how many people satisfy CONDITION, such as \"age between 30 and 40 and sex = 'Female'\".",

@@ -2,15 +2,16 @@
 
 `evaluate` and `report` tell what one release is worth and what it is. `compare` holds methods side by side on a table,
 before anything is spent on one. `reproduce` draws the papers' figures again and judges what they claim. `audit` attacks
-a method: how well can two neighbouring tables be told apart by its releases? What needs an optional library imports it
-when it is called.
+a method: how well can two neighbouring tables be told apart by its releases, and what does a whole publication lose?
+What needs an optional library imports it when it is called.
 """
 
 from __future__ import annotations
 
+import secrets
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict, fields
 from fractions import Fraction
 from functools import partial
@@ -21,7 +22,7 @@ import click
 
 import sfumato
 from sfumato import METHODS, Method, Release, Schema, epsilon_of, find_data, named_only, refuse_other_schema
-from sfumato.audit import PAIRS, Finding, attack
+from sfumato.audit import PAIRS, ExactFinding, Finding, attack, search
 from sfumato.audit.events import SCHEMA
 from sfumato.cli.options import EVERY, make_method, options_of, read_contestants, schema_option
 from sfumato.cli.show import Show, Steps, lacking, release_argument, reporting, table
@@ -65,6 +66,8 @@ EXTRAS = "evaluate,pictures"
 """What must be installed to reproduce."""
 REFUTED = 1
 """The exit code of a claim that was found to be wrong."""
+RUNS, TRANSCRIPTS = 20_000, 200
+"""How often tables are published, and how many publications are replayed, if nothing is said."""
 _LIMITS = f"""\
 What this can show: that a claim is wrong. The event was chosen on other releases than those it was tested on, so a
 true claim is refuted with a probability of at most 1 - confidence. What it cannot show: that a claim is right.
@@ -83,7 +86,7 @@ reader may tell more. That a claim holds for all tables follows from the proofs 
 @reporting
 def evaluate(release: str, data: str, test: str | None, protocol: Any, show: Show) -> None:
     """Tell what a release of DATA is worth: what can be learnt from it, how near it is. For the holder's eyes."""
-    opened, source = Release.load(release), find_data(data)
+    opened, source = show.opened(release), find_data(data)
     refuse_other_schema(opened.schema, source)
     if test is not None and protocol is not None:
         raise MethodError("protocol must come without a test set", "Leave one of them out.")
@@ -140,7 +143,7 @@ def report(release: str, data: str | None, out: str | None, show: Show) -> None:
     Made from the release alone it is as public as the release; made --with the table it is not private.
     """
     refuse_pictureless()
-    opened, folder = Release.load(release), Path(release).resolve()
+    opened, folder = show.opened(release), Path(release).resolve()
     place = Path(out) if out else folder.with_name(f"{folder.name}.html")
     if not place.name.lower().endswith(SUFFIXES):
         raise ReleaseError(f"out ({str(place)[:200]}) must end in .html", "Name the file accordingly.")
@@ -347,16 +350,21 @@ def reproduce(
 
 @click.command()
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default="diffgen", show_default=True, help="What to attack."
+    "--method", type=click.Choice(list(METHODS)), help="What to attack [default: diffgen; with --exact all methods]."
+)
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Replay publications on neighbours, and add up the exact loss of all their answers: random small tables and "
+    "schemas, every set of parameters that is tested.",
 )
 @click.option("--epsilon", default="1", show_default=True, help="The epsilon that is claimed, such as 1, 0.5 or 1/3.")
 @click.option(
     "--runs",
     type=click.IntRange(min=1),
-    default=20_000,
-    show_default=True,
     help="How often tables with the record, and tables without it, are published: half of it to find out how they are "
-    "told apart best, half to test that.",
+    f"told apart best, half to test that [default: {RUNS:,}]. With --exact, the number of transcripts [default: "
+    f"{TRANSCRIPTS}].",
 )
 @click.option(
     "--confidence",
@@ -373,9 +381,10 @@ def reproduce(
 )
 @reporting
 def audit(
-    method: str,
+    method: str | None,
+    exact: bool,
     epsilon: str,
-    runs: int,
+    runs: int | None,
     confidence: float,
     as_published: bool,
     processes: int,
@@ -387,14 +396,17 @@ def audit(
 
     No table of yours is read: the tables are tiny ones of its own. The exit code is 1 if the claim is refuted.
     """
-    attacked = _fit_for_few(method, options, as_published)
     claimed = epsilon_of(epsilon)
+    if exact:
+        _search_exactly(method, claimed, runs or TRANSCRIPTS, unsafe_seed, show, options, as_published)
+        return
+    attacked = _fit_for_few(method or "diffgen", options, as_published)
     attacked.plan(SCHEMA, claimed)
     with show.working() as watch:
         found = attack(
             attacked,
             claimed,
-            runs=runs,
+            runs=runs or RUNS,
             confidence=confidence,
             unsafe_seed=unsafe_seed,
             processes=processes,
@@ -403,6 +415,68 @@ def audit(
     show.result(_plain_finding(found), _finding_text(found))
     if found.refuted:
         sys.exit(REFUTED)
+
+
+def _search_exactly(
+    name: str | None,
+    epsilon: Fraction,
+    transcripts: int,
+    seed: int | None,
+    show: Show,
+    options: dict[str, Any],
+    as_published: bool,
+) -> None:
+    """Add up the exact losses of one method, or of every set of parameters of all."""
+    given = as_published or any(value is not None for value in options.values())
+    if given and name is None:
+        raise MethodError("options of a method must go with --method", "Name the method.")
+    searched: list[Method] = (
+        [_fit_for_few(name, options, as_published)]
+        if name is not None and given
+        else [one for method in ([name] if name else METHODS) for one in METHODS[method].examples()]
+    )
+    first = secrets.randbits(32) if seed is None else seed
+    with show.working() as watch:
+        found = [search(one, epsilon, transcripts=transcripts, unsafe_seed=first, watch=watch) for one in searched]
+    plain = {"refuted": any(one.refuted for one in found), "findings": [_plain_exact(one) for one in found]}
+    show.result(plain, _exact_text(found, searched))
+    if plain["refuted"]:
+        sys.exit(REFUTED)
+
+
+def _plain_exact(found: ExactFinding) -> dict[str, Any]:
+    return asdict(found) | {"epsilon": str(found.epsilon), "refuted": found.refuted}
+
+
+def _exact_text(found: Sequence[ExactFinding], methods: Sequence[Method]) -> str:
+    rows = [
+        (
+            one.method,
+            _unusual(method),
+            f"{one.transcripts:,}",
+            f"{one.rounds:,}",
+            f"{one.mean:.4f}",
+            f"{one.largest:.4f}",
+        )
+        for one, method in zip(found, methods, strict=True)
+    ]
+    header = ("method", "parameters", "transcripts", "rounds", "mean loss / paid", "largest")
+    broken = sum(one.broken for one in found)
+    told = (
+        f"REFUTED: {broken:,} transcripts lost more than was paid"
+        if broken
+        else "No transcript lost more than was paid. Losses are exact for the answers that were given, not for others."
+    )
+    return "\n\n".join([table(rows, header, (2, 3, 4, 5)), told])
+
+
+def _unusual(method: Method) -> str:
+    """What of a method is not as usual."""
+    usual = {one.name: one.default for one in fields(method)}
+    told = {name: getattr(method, name) for name in usual if getattr(method, name) != usual[name]}
+    return ", ".join(
+        f"{name} {','.join(map(str, one)) if isinstance(one, tuple) else one}" for name, one in told.items()
+    )
 
 
 def _fit_for_few(name: str, options: dict[str, Any], as_published: bool) -> Method:

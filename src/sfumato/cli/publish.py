@@ -40,6 +40,7 @@ PUBLISHING = {
     "out",
     "dry_run",
     "unsafe_seed",
+    "other_people",
     "despite_budget",
     "table",
     "sql",
@@ -252,6 +253,11 @@ class Publish(ManyOptions):
     is_flag=True,
     help="Publish by a method without epsilon although the table has a lifetime budget, which ends it.",
 )
+@click.option(
+    "--other-people",
+    is_flag=True,
+    help="These are other people than those of a table with a ledger in this folder, although most rows are alike.",
+)
 @reporting
 def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, **options: Any) -> None:
     """Publish DATA: a table in a file, a folder or a database.
@@ -281,10 +287,12 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
             options["epsilon"],
             out=options["out"],
             despite_budget=options["despite_budget"],
+            other_people=options["other_people"],
             unsafe_seed=seed,
             watch=watch,
             **how_counted(options),
         )
+    source.note_ledger(account.id)
     show.result(_published_plain(release, options["out"]), _published_text(release, options["out"], account))
 
 

@@ -41,11 +41,11 @@ def query(release: str, condition: str | None, explain: bool, asked: str | None,
     if asked is None:
         if out is not None:
             raise QueryError(f"out ({out}) must come with a file of conditions", "Name one with --file.")
-        _ask_one(Release.load(release), condition or "", explain, show)
+        _ask_one(show.opened(release), condition or "", explain, show)
         return
     if condition is not None or explain:
         raise QueryError(f"file ({asked}) must come without a condition and --explain", "Ask for one at a time.")
-    _ask_many(Release.load(release), asked, out, show)
+    _ask_many(show.opened(release), asked, out, show)
 
 
 def _ask_one(release: Release, condition: str, explain: bool, show: Show) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato import Release
-from sfumato.cli.show import Show, release_argument, reporting, table
+from sfumato.cli.show import Show, release_argument, reporting, table, visible
 from sfumato.errors import ReleaseError
 from sfumato.storage import staged_file
 
@@ -20,6 +22,14 @@ MOST_ANSWERS = 100
 """The most rows of an answer that are shown; more are counted."""
 
 out_option = click.option("--out", type=click.Path(), required=True, help="The .csv or .parquet file to write.")
+formulas_option = click.option(
+    "--keep-formulas",
+    is_flag=True,
+    help="Write text to .csv as it is, also where a spreadsheet would run it: without this, text that begins with = + "
+    "- @ or a tab gets an apostrophe in front.",
+)
+FORMULAS = "^[=+\\-@\\t\\r]"
+"""How text begins that spreadsheets take for a formula."""
 how_option = click.option(
     "--nonnegative", type=click.Choice(["projection", "clamp"]), default="projection", show_default=True,
     help="Keep the noisy total, or clamp at 0 as the papers do.",
@@ -31,7 +41,7 @@ how_option = click.option(
 @reporting
 def inspect(release: str, show: Show) -> None:
     """Tell what a release promises, what was paid, and how it was made."""
-    opened = Release.load(release)
+    opened = show.opened(release)
     show.result(
         opened.manifest.plain() | {"groups": opened.groups, "total": opened.total}, _inspect_text(opened, release)
     )
@@ -43,11 +53,11 @@ def _inspect_text(release: Release, folder: str) -> str:
     names = [predictors[attribute] for attribute in release.describe().told_apart]
     about = "" if release.is_exact and manifest.sampling == 1 else "about "
     blocks = [
-        "\n".join([manifest.guarantee, *manifest.warnings]),
+        "\n".join([visible(manifest.guarantee), *map(visible, manifest.warnings)]),
         _terms_text(release),
-        "How it was made\n" + "\n".join(f"  {step}" for step in manifest.steps or ("in one step",)),
-        f"{release.groups:,} groups ({', '.join(names)}), {about}{release.total:,} people",
-        "Files\n" + "\n".join(f"  {path}" for path in sorted(Path(folder).iterdir())),
+        "How it was made\n" + "\n".join(f"  {visible(step)}" for step in manifest.steps or ("in one step",)),
+        f"{release.groups:,} groups ({', '.join(map(visible, names))}), {about}{release.total:,} people",
+        "Files\n" + "\n".join(f"  {visible(str(path))}" for path in sorted(Path(folder).iterdir())),
     ]
     return "\n\n".join(blocks)
 
@@ -57,7 +67,7 @@ def _terms_text(release: Release) -> str:
     manifest = release.manifest
     if manifest.promise is not None:
         looks = [(one.label, one.reason) for one in manifest.looks]
-        return f"{manifest.promise.adversary}\n\nLooked at without epsilon\n{table(looks, ('look', 'reason'))}"
+        return f"{visible(manifest.promise.adversary)}\n\nLooked at without epsilon\n{table(looks, ('look', 'reason'))}"
     rows = [(one.label, one.mechanism, f"{one.cells:,}", f"{float(one.epsilon):.5f}") for one in manifest.debits]
     rows.append(("total", "", "", f"{float(manifest.epsilon):.5f}"))
     return "Budget\n" + table(rows, ("round", "mechanism", "cells", "epsilon"), (2, 3)) + _zeros(release)
@@ -78,15 +88,16 @@ def _zeros(release: Release) -> str:
 @click.argument("question", metavar="SELECT")
 @click.option("--intervals", is_flag=True, help="Give the 95 % interval of every estimate, as columns _low and _high.")
 @click.option("--out", type=click.Path(), help="The .csv or .parquet file to write [default: show the result].")
+@formulas_option
 @reporting
-def sql(release: str, question: str, intervals: bool, out: str | None, show: Show) -> None:
+def sql(release: str, question: str, intervals: bool, out: str | None, keep_formulas: bool, show: Show) -> None:
     """Answer a SELECT over the table `release` with estimates.
 
     For example "select sex, count(*), avg(age) from release group by sex".
     """
-    answers = Release.load(release).sql(question, intervals=intervals)
+    answers = show.opened(release).sql(question, intervals=intervals)
     if out:
-        write(lambda: answers, out, show)
+        write(lambda: answers, out, show, keep_formulas=keep_formulas)
         return
     rows = list(zip(*(column.to_pylist() for column in answers.columns), strict=True))
     show.result({"columns": answers.column_names, "rows": rows}, _rows_text(rows, answers.column_names))
@@ -108,32 +119,36 @@ def _rows_text(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> str:
 )
 @how_option
 @out_option
+@formulas_option
 @reporting
-def sample(release: str, rows: int | None, seed: int | None, nonnegative: Any, out: str, show: Show) -> None:
+def sample(
+    release: str, rows: int | None, seed: int | None, nonnegative: Any, out: str, keep_formulas: bool, show: Show
+) -> None:
     """Draw synthetic records with original values."""
-    opened = Release.load(release)
-    write(lambda: opened.sample(rows, seed=seed, how=nonnegative), out, show)
+    opened = show.opened(release)
+    write(lambda: opened.sample(rows, seed=seed, how=nonnegative), out, show, keep_formulas=keep_formulas)
 
 
 @click.command()
 @release_argument
 @how_option
 @out_option
+@formulas_option
 @reporting
-def records(release: str, nonnegative: Any, out: str, show: Show) -> None:
+def records(release: str, nonnegative: Any, out: str, keep_formulas: bool, show: Show) -> None:
     """Write the generalized records with their counts."""
-    opened = Release.load(release)
-    write(lambda: opened.records(how=nonnegative), out, show)
+    opened = show.opened(release)
+    write(lambda: opened.records(how=nonnegative), out, show, keep_formulas=keep_formulas)
 
 
-def write(make: Callable[[], pa.Table], out: str, show: Show) -> None:
+def write(make: Callable[[], pa.Table], out: str, show: Show, *, keep_formulas: bool = False) -> None:
     """Make rows and write them to a file, whole or not at all; a place that cannot be written is refused before."""
     if not out.endswith((".csv", ".parquet")):
         raise ReleaseError(f"out ({out}) must end in .csv or .parquet", "Name the file accordingly.")
     with staged_file(out) as staging:
         rows = make()
         if out.endswith(".csv"):
-            _write_csv(rows, staging)
+            _write_csv(rows if keep_formulas else defused(rows), staging)
         else:
             pa.parquet.write_table(rows, staging, compression="zstd")
     show.result({"out": out, "rows": rows.num_rows}, f"wrote {rows.num_rows:,} rows to {out}")
@@ -144,6 +159,16 @@ def _write_csv(rows: pa.Table, path: Path) -> None:
         pa.csv.write_csv(_plain_text(rows), path)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ReleaseError("a CSV file must have plain columns, and some are lists", "Write .parquet.") from None
+
+
+def defused(rows: pa.Table) -> pa.Table:
+    """Put an apostrophe before text, and names of columns, that a spreadsheet would run; numbers stay."""
+    plain = _plain_text(rows)
+    for at, field in enumerate(plain.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            safe = pc.replace_substring_regex(plain.column(at), FORMULAS, "'\\0")
+            plain = plain.set_column(at, field, safe)
+    return plain.rename_columns([re.sub(FORMULAS, r"'\g<0>", name) for name in plain.column_names])
 
 
 def _plain_text(rows: pa.Table) -> pa.Table:

@@ -22,6 +22,7 @@ from sfumato import (
     nearest_claim,
     odds_of,
 )
+from sfumato import sign as signed
 from sfumato import verify as verified
 from sfumato.cli.show import REFUSED, Show, release_argument, reporting, table
 from sfumato.errors import ReleaseError
@@ -40,7 +41,7 @@ MARKS = {True: "ok", False: "WRONG", None: "not checked"}
 @reporting
 def risk(release: str, population: str | None, show: Show) -> None:
     """Tell what a release leaves an adversary: risks of exact groups, or what its epsilon means in odds."""
-    opened = Release.load(release)
+    opened = show.opened(release)
     if opened.manifest.promise is None:
         if population is not None:
             raise ReleaseError("population must go with a release of exact counts", "Leave it out.")
@@ -148,7 +149,7 @@ def _percent(share: float) -> str:
 @reporting
 def explain(release: str, record: str, show: Show) -> None:
     """Tell what could be claimed about a person from a release with capped confidence, and without it."""
-    opened = Release.load(release)
+    opened = show.opened(release)
     found = claims_about(opened, record)
     show.result(asdict(found), _claims_text(found, str(opened.schema.target)))
 
@@ -181,16 +182,33 @@ def _tenths(share: float) -> str:
 
 @click.command()
 @release_argument
+@click.option("--key", type=click.Path(), required=True, help="Your private OpenSSH key, or a public one in an agent.")
+@reporting
+def sign(release: str, key: str, show: Show) -> None:
+    """Sign a release with an OpenSSH key, so that others can tell who made it.
+
+    Writes manifest.json.sig, which `sfumato verify --signers` checks, and ssh-keygen -Y verify -n sfumato as well.
+    """
+    place = signed(release, key)
+    show.result({"release": release, "signature": str(place)}, f"wrote {place}")
+
+
+@click.command()
+@release_argument
 @click.option(
     "--ledger", type=click.Path(), help="The ledger of the table, to ask whether its account knows the release."
 )
+@click.option(
+    "--signers", type=click.Path(), help="A file of allowed signers (ssh-keygen's): one of them must have signed it."
+)
+@click.option("--allow-seeded", is_flag=True, help="Accept a release that was made with a known seed, for tests.")
 @reporting
-def verify(release: str, ledger: str | None, show: Show) -> None:
-    """Check that a release is what it says: seal, sum, files, records, promise and, with its ledger, account.
+def verify(release: str, ledger: str | None, signers: str | None, allow_seeded: bool, show: Show) -> None:
+    """Check that a release is what it says: seal, sum, files, records, promise, author, account.
 
     Exit code 0 if nothing that was checked is wrong, 2 if something is: then each line marked WRONG names what.
     """
-    found = verified(release, ledger)
+    found = verified(release, ledger, signers=signers, allow_seeded=allow_seeded)
     show.result(_plain_checks(found), _checks_text(found))
     if not found.verified:
         raise SystemExit(REFUSED)

@@ -1,7 +1,8 @@
 """How results, errors and progress look on a terminal, and as JSON for programs.
 
 Every command speaks through here, so that `--json` means the same everywhere and an error is always one sentence and
-the way out, on standard error, with exit code 2.
+the way out, on standard error, with exit code 2. Whatever a release, a schema or a table is called or holds, nothing of
+it reaches the terminal raw.
 
 A person who waits is told which round is under way, of how many, since when, and about how long it will take; a bar
 stands for work of many steps. Where nobody watches, nothing is told. All of it is public: rounds and their number stand
@@ -23,7 +24,7 @@ import click
 from sfumato.errors import MethodError, SfumatoError
 
 if TYPE_CHECKING:
-    from sfumato import Schedule
+    from sfumato import Release, Schedule
 
 REFUSED = 2
 """The exit code of a refusal."""
@@ -31,6 +32,8 @@ LAST = 5
 """The number of rounds by which it is told how long a round takes, the last ones."""
 STEPS = ("reading the table", "writing the release")
 """The parts of publishing that are no rounds."""
+NO_GUARANTEE = "NO GUARANTEE: this release was made with a known seed; whoever knows it sees the true counts."
+"""What stands above all that is shown of a seeded release."""
 WIDTH = 30
 """The width of a bar."""
 release_argument = click.argument("release", type=click.Path())
@@ -87,24 +90,36 @@ class Show:
     def __init__(self, as_json: bool) -> None:
         """Choose between people and programs."""
         self._as_json = as_json
+        self._unsafe = False
+
+    def opened(self, folder: str) -> Release:
+        """Open a release; what is shown of one that was made with a known seed says so, each time."""
+        from sfumato import Release
+
+        release = Release.load(folder)
+        self._unsafe = not release.manifest.secure
+        return release
 
     def result(self, plain: Any, text: str) -> None:
         """Show a result, as JSON or as text."""
-        click.echo(json.dumps(plain, indent=2, ensure_ascii=False, default=str) if self._as_json else text)
+        if self._unsafe:
+            plain = {"no_guarantee": NO_GUARANTEE} | (plain if isinstance(plain, dict) else {"result": plain})
+            text = f"{NO_GUARANTEE}\n{text}"
+        click.echo(visible_json(plain, 2) if self._as_json else visible(text, lines=True))
 
     def error(self, error: SfumatoError) -> None:
         """Show an error on standard error."""
         plain = {"error": {"kind": type(error).__name__, "problem": error.problem, "remedy": error.remedy}}
-        click.echo(json.dumps(plain, ensure_ascii=False) if self._as_json else f"error: {error}", err=True)
+        click.echo(visible_json(plain) if self._as_json else f"error: {visible(str(error))}", err=True)
 
     def aside(self, text: str) -> None:
         """Tell something on standard error, on a line of its own."""
-        click.echo(("\r\x1b[K" if sys.stderr.isatty() else "") + text, err=True)
+        click.echo(("\r\x1b[K" if sys.stderr.isatty() else "") + visible(text, lines=True), err=True)
 
     def progress(self, text: str) -> None:
         """Show what is being done, where a person is watching."""
         if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{text} ...", err=True, nl=False)
+            click.echo(f"\r\x1b[K{visible(text)} ...", err=True, nl=False)
 
     @contextmanager
     def working(self, plan: Schedule | None = None) -> Iterator[Callable[[str], None]]:
@@ -118,9 +133,31 @@ class Show:
                 click.echo("\r\x1b[K", err=True, nl=False)
 
 
+def visible(text: str, *, lines: bool = False) -> str:
+    """Write what a terminal would act on as it is written in code: control characters, marks that change the direction
+    or are not to be seen. Ends of lines are ours where the text is (`lines`), and are escaped where it is a value.
+
+    >>> visible("a\\x1b[2Jb\\u202ec"), visible("two\\nlines"), visible("two\\nlines", lines=True)
+    ('a\\\\x1b[2Jb\\\\u202ec', 'two\\\\nlines', 'two\\nlines')
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or (lines and one == "\n") else _escaped(one) for one in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def visible_json(plain: Any, indent: int | None = None) -> str:
+    """Write JSON in which everything that is not to be seen stands escaped, too, as JSON has it."""
+    text = json.dumps(plain, indent=indent, ensure_ascii=False, default=str)
+    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in text)
+
+
 def table(rows: Sequence[Sequence[Any]], header: Sequence[str], right: Sequence[int] = ()) -> str:
     """Lay rows out in columns, the given ones flush right."""
-    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    cells = [[visible(str(cell)) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     aligned = [
         "  ".join(

@@ -41,7 +41,7 @@ from sfumato.geometry.tree import Stage, Tree
 from sfumato.privacy.tally import CountEngine, Counts, Tally
 from sfumato.schema.schema import Schema
 from sfumato.tables.coders import code_type
-from sfumato.tables.encode import Coded, coder_of, columns_to_read, misfits_of, refuse_misfits
+from sfumato.tables.encode import Coded, coder_of, declared_columns, misfits_of, refuse_misfits
 from sfumato.tables.frames import backticked
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def layout_of(schema: Schema) -> Layout:
 def coding_of(columns: Collection[str], schema: Schema) -> CodeRows:
     """What codes a table with these columns; it reads those that the coder names, in their order."""
     names = (*schema.predictors, *(() if schema.target is None else (schema.target,)))
-    coder = coder_of(columns_to_read(columns, schema), schema)
+    coder = coder_of(declared_columns(lambda names: [one for one in names if one not in columns], schema), schema)
     return CodeRows(coder, names, schema.target is not None, (*schema.shape, len(schema.classes)))
 
 

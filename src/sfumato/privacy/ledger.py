@@ -28,6 +28,8 @@ FORMAT = 1
 """The version of the file format."""
 PATIENCE = 30.0
 """How many seconds to wait for another process's transaction."""
+ENDING = ".ledger"
+"""How the name of a ledger ends."""
 SUFFIX = ".head"
 """What the name of the witness's file has after the ledger's."""
 
@@ -100,6 +102,15 @@ class Statement:
                 "infinite.",
             )
 
+    def refuse_seed(self) -> None:
+        """Refuse a known seed for a table with a lifetime budget: it would tell all, and be booked nowhere."""
+        if self.budget is not None:
+            raise BudgetError(
+                f"table {self.name} must be published without a seed: it has a lifetime budget ({self.budget}), and a "
+                "seeded release gives the rows away",
+                "Leave the seed out, or try it on a table that is nobody's.",
+            )
+
     def refuse_beyond(self, epsilon: Fraction) -> None:
         """Refuse an epsilon that the lifetime budget cannot pay."""
         if self.left is not None and self.without_epsilon:
@@ -118,15 +129,20 @@ class Statement:
 class Ledger:
     """One table's account in a file. Every call is one durable transaction."""
 
-    def __init__(self, path: str | Path, name: str, budget: Fraction | None) -> None:
-        """Open the ledger of this table; a file that does not exist is made with the first publication."""
+    def __init__(self, path: str | Path, name: str, budget: Fraction | None, key: str | None = None) -> None:
+        """Open the ledger of this table; a file that does not exist is made with the first publication.
+
+        If the schema names the ledger by its id, it must be that one.
+        """
         if budget is not None:
             _refuse_nothing("the lifetime budget", budget)
-        self.path, self._name, self._declared = Path(path), name, budget
+        self.path, self._name, self._declared, self._key = Path(path), name, budget, key
         if self.path.exists():
-            with self._transaction() as db:
+            with self._reading() as db:
                 self._check_format(db)
                 self._check_owner(db)
+        elif key is not None:
+            raise self._other_ledger()
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
@@ -135,8 +151,8 @@ class Ledger:
             problem = f"ledger {path} must exist"
             raise LedgerError(problem, "Nothing was published from this table yet, or name it with --ledger.")
         ledger = cls.__new__(cls)
-        ledger.path = Path(path)
-        with ledger._transaction() as db:
+        ledger.path, ledger._key = Path(path), None
+        with ledger._reading() as db:
             ledger._check_format(db)
             ledger._name, ledger._declared = ledger._owner(db), ledger._budget(db)
         return ledger
@@ -162,6 +178,41 @@ class Ledger:
         if path is None:
             self._witness.note(lines)
 
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Read in one transaction, which takes no right to write, unless a journal that was left must be undone."""
+        if self.path.with_name(f"{self.path.name}-journal").exists():
+            with self._transaction() as db:
+                yield db
+            return
+        try:
+            place = f"{self.path.resolve().as_uri()}?mode=ro"
+            db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
+            try:
+                db.execute("pragma trusted_schema = off")
+                db.execute("begin")
+                yield db
+            finally:
+                db.close()
+        except sqlite3.Error as error:
+            raise self._unusable(str(error).lower()) from None
+        except (ValueError, TypeError, ArithmeticError):
+            raise self._unusable("its lines are not those of a ledger") from None
+
+    @property
+    def id(self) -> str | None:
+        """What tells this ledger from all others; None if it has not begun, or is older than ids."""
+        if not self.path.exists():
+            return None
+        with self._reading() as db:
+            return self._identity(db)
+
+    @staticmethod
+    def _identity(db: sqlite3.Connection) -> str | None:
+        known = db.execute("select 1 from sqlite_master where type = 'table' and name = 'identity'").fetchone()
+        found = db.execute("select id from identity").fetchone() if known else None
+        return str(found[0]) if found else None
+
     @property
     def _witness(self) -> Witness:
         return Witness(self.path)
@@ -182,6 +233,7 @@ class Ledger:
         if self.path.exists():
             return
         self._witness.refuse_older(0)
+        self.refuse_siblings()
         aside = self.path.with_name(f".{uuid.uuid4().hex[:12]}.ledger")
         try:
             with self._transaction(aside) as db:
@@ -194,11 +246,30 @@ class Ledger:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
 
+    def refuse_siblings(self) -> None:
+        """Refuse to begin a ledger where the table of this name has one in the same folder."""
+        if self.path.exists():
+            return
+        for other in ledgers_in(self.path.parent):
+            if other.name != self.path.name and _name_of(other) == self._name:
+                raise LedgerError(
+                    f"table {self._name} must have one ledger, and has {other}",
+                    f"Say --ledger {other}. If this is another table, give its schema a `name:` of its own.",
+                )
+
     def _lay_out(self, db: sqlite3.Connection) -> None:
         for statement in layout():
             db.execute(statement)
+        self._identify(db)
         db.execute("insert into account values (?, ?, ?)", (FORMAT, self._name, _now()))
         db.execute("insert into budget values (?, ?)", (_now(), _text(self._declared)))
+
+    def _identify(self, db: sqlite3.Connection) -> None:
+        """Give a ledger that has none an id."""
+        if self._identity(db) is None:
+            for statement in guarded_table("identity", "id text primary key"):
+                db.execute(statement)
+            db.execute("insert into identity values (?)", (str(uuid.uuid4()),))
 
     def _check_format(self, db: sqlite3.Connection) -> None:
         if db.execute("pragma application_id").fetchone() != (APPLICATION,):
@@ -213,13 +284,24 @@ class Ledger:
         if owner != self._name:
             raise LedgerError(
                 f"ledger {self.path} must belong to table {self._name}, and belongs to {owner}",
-                "Name another ledger, or correct the schema's name.",
+                f"If the rows are the same, give the schema that name (`name: {owner}`); else name another ledger.",
             )
+        if self._key is not None and self._key != self._identity(db):
+            raise self._other_ledger()
         if self._declared not in (None, budget):
             raise LedgerError(
                 f"the schema's budget ({self._declared}) must be the account's, {budget or 'unlimited'}",
                 "Correct the schema, or change the account with `sfumato account amend`.",
             )
+
+    def _other_ledger(self) -> LedgerError:
+        """The error for a ledger that is not the one the schema names, which may lie in the same folder."""
+        found = [other for other in ledgers_in(self.path.parent) if _id_of(other) == self._key]
+        return LedgerError(
+            f"ledger {self.path} must be the one that the schema of {self._name} names (`ledger: {self._key}`)",
+            f"Say --ledger {found[0] if found else 'and where it is'}. If this is another table, take `ledger:` out of "
+            "its schema, and give it a `name:` of its own.",
+        )
 
     @staticmethod
     def _owner(db: sqlite3.Connection) -> str:
@@ -236,7 +318,7 @@ class Ledger:
         if not self.path.exists():
             self._witness.refuse_older(0)
             return Statement(self._name, self._declared, ())
-        with self._transaction() as db:
+        with self._reading() as db:
             return self._statement(db)
 
     def _statement(self, db: sqlite3.Connection) -> Statement:
@@ -270,6 +352,7 @@ class Ledger:
             self._check_format(db)
             self._check_owner(db)
             self._statement(db).refuse_beyond(epsilon)
+            self._identify(db)
             key = self._open_publication(db, method, epsilon)
         return Reservation(self, key, epsilon)
 
@@ -284,6 +367,7 @@ class Ledger:
             self._check_format(db)
             self._check_owner(db)
             self._statement(db).refuse_disclosure(despite_budget=despite_budget)
+            self._identify(db)
             return Disclosure(self, self._open_publication(db, method, INFINITE))
 
     @staticmethod
@@ -455,12 +539,37 @@ def layout() -> Iterator[str]:
     """The statements that make the tables of a ledger, which refuse to change what they hold."""
     yield f"pragma application_id = {APPLICATION}"
     for table, columns in TABLES.items():
-        yield f"create table {table} ({columns})"
-        for change in ("update", "delete"):
-            yield f"create trigger {table}_{change} before {change} on {table} {REFUSE}"
+        yield from guarded_table(table, columns)
     for table, key in ONCE:
         same = f"when exists (select 1 from {table} where {key} = new.{key})"
         yield f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}"
+
+
+def guarded_table(table: str, columns: str) -> Iterator[str]:
+    """The statements that make a table to which rows are only added."""
+    yield f"create table {table} ({columns})"
+    for change in ("update", "delete"):
+        yield f"create trigger {table}_{change} before {change} on {table} {REFUSE}"
+
+
+def ledgers_in(folder: Path) -> list[Path]:
+    """The ledgers of a folder, by name; hidden ones are being made."""
+    try:
+        return sorted(one for one in folder.glob(f"*{ENDING}") if one.is_file() and not one.name.startswith("."))
+    except OSError:
+        return []
+
+
+def _id_of(path: Path) -> str | None:
+    with suppress(LedgerError):
+        return Ledger.open(path).id
+    return None
+
+
+def _name_of(path: Path) -> str | None:
+    with suppress(LedgerError):
+        return Ledger.open(path)._name
+    return None
 
 
 def total_of(text: str) -> Total:

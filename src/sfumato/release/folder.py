@@ -36,6 +36,8 @@ from sfumato.storage import give_room, reason_of, refuse_special, sha256
 
 RECORDS_FILE, MANIFEST_FILE, SCHEMA_FILE = "records.parquet", "manifest.json", "schema.json"
 MEASUREMENTS_FILE, STRUCTURE_FILE = "measurements.parquet", "structure.json"
+SIGNATURE_FILE = f"{MANIFEST_FILE}.sig"
+"""Who made it, if that was signed; no part of what the manifest seals."""
 FILES = {RECORDS_FILE, MEASUREMENTS_FILE, STRUCTURE_FILE, SCHEMA_FILE}
 COLUMNS = ("measurement", "place", "class", "count", "rate")
 FIELDS = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in COLUMNS])

@@ -394,8 +394,8 @@ class Knowledge:
         return cls(marginals, np.array(plain["sensitive"], np.float64), rules, plain["source"])
 
 
-ROUNDING = 1e-9
-"""On another machine logarithms may round otherwise."""
+ROUNDING = 2e-12
+"""On another machine logarithms may round otherwise; the method itself passes over half of it."""
 LEAK = (
     "Public statistics were NOT given: what is expected was taken from the sampled records themselves, suppressed ones "
     "included. Their margins are published with it, rounded down to steps of at least 1 % and 20 records: a leak, and "

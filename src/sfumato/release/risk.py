@@ -128,7 +128,15 @@ class Odds:
 
 
 def odds_of(release: Release) -> Odds:
-    """What the epsilon of a release means: a factor of exp(epsilon) for each record that differs."""
+    """What the epsilon of a release means: a factor of exp(epsilon) for each record that differs.
+
+    One that was made with a known seed has none: whoever knows the seed takes the noise off.
+    """
+    if not release.manifest.secure:
+        raise ReleaseError(
+            "a release must have secure randomness to bound any odds, and this one was made with a known seed",
+            "It carries NO GUARANTEE: publish the table without a seed.",
+        )
     epsilon = release.manifest.epsilon
     assert isinstance(epsilon, Fraction)
     return Odds(math.exp(float(epsilon)), math.exp(2 * float(epsilon)))

@@ -12,7 +12,7 @@ Is a release what it says it is? Each claim of its manifest held against its fil
 
 Loading a release refuses at the first thing that is wrong. Here everything is looked at, and each check tells what it
 found, so that a tampered release is named by what was tampered with. What is left is who made it: digests are no
-signature, and only the holder's ledger knows what was published.
+signature. A signature by a known key tells that, and so does the holder's ledger, which knows what was published.
 """
 
 from __future__ import annotations
@@ -34,10 +34,19 @@ from sfumato.exact import can_be_summed, read_fraction, read_json
 from sfumato.models.regions import DECIMALS
 from sfumato.privacy.ledger import Ledger, Publication
 from sfumato.privacy.measurements import each_is_paid, most_paid
-from sfumato.release.folder import MANIFEST_FILE, RECORDS_FILE, SCHEMA_FILE, read_batches, read_table, read_text
-from sfumato.release.manifest import AGAIN, Manifest
+from sfumato.release.folder import (
+    MANIFEST_FILE,
+    RECORDS_FILE,
+    SCHEMA_FILE,
+    SIGNATURE_FILE,
+    read_batches,
+    read_table,
+    read_text,
+)
+from sfumato.release.manifest import AGAIN, SECURE, Manifest
 from sfumato.release.records import count_names
 from sfumato.release.release import Release
+from sfumato.release.signing import is_signed, signer_of
 from sfumato.storage import sha256
 
 ROUNDING = 1
@@ -158,6 +167,7 @@ UNREADABLE = (
 MANY = 20
 """More files than this are not listed one by one."""
 UNSIGNED = "who made it: digests are no signature, and whoever rewrites a release can rewrite them"
+SIGNED = "who made it: it is signed, and --signers tells whether by someone whom you trust"
 SHUT = "not looked into, because it is not as it was published"
 
 
@@ -194,8 +204,17 @@ class Verification:
         return tuple(check for check in self.checks if check.passed is False)
 
 
-def verify(folder: str | Path, ledger: str | Path | None = None) -> Verification:
-    """Check a release's folder, and that its account, if the ledger is given, knows it."""
+def verify(
+    folder: str | Path,
+    ledger: str | Path | None = None,
+    *,
+    signers: str | Path | None = None,
+    allow_seeded: bool = False,
+) -> Verification:
+    """Check a release's folder; that its account knows it, if the ledger is given; that one of the signers signed it.
+
+    A release that was made with a known seed fails, because it protects nobody, unless that is allowed.
+    """
     place = Path(folder)
     if not place.is_dir():
         raise ReleaseError(f"{str(place)[:200]} must be a release folder", "Name the folder that publish wrote.")
@@ -207,7 +226,7 @@ def verify(folder: str | Path, ledger: str | Path | None = None) -> Verification
         *_files(place, plain),
     ]
     checks += _inside(place, whole=all(check.passed for check in checks))
-    checks += [_account(place, book), Check("author", None, UNSIGNED)]
+    checks += [_randomness(plain, allow_seeded), _account(place, book), _author(place, signers)]
     return Verification(str(folder), tuple(checks))
 
 
@@ -244,13 +263,12 @@ def _summed(plain: Any) -> str:
             raise ReleaseError("a release without epsilon must list what was looked at, and no price", AGAIN)
         return f"its ledger names {_many(lines, 'look')} without epsilon, and it claims none"
     parts = [read_fraction(line["epsilon"]) for line in lines]
-    claim = read_fraction(plain["epsilon"])
     known = [part for part in parts if part is not None and part >= 0]
-    if claim is None or len(known) < len(parts) or not can_be_summed(known):
+    if len(known) < len(parts) or not can_be_summed(known):
         raise ReleaseError("the epsilons of the manifest must be fractions, none of them negative", AGAIN)
-    total = sum(known, Fraction(0))
+    total, claim = str(sum(known, Fraction(0))), str(plain["epsilon"])
     if total != claim:
-        raise ReleaseError(f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {claim}", AGAIN)
+        raise ReleaseError(f"the ledger's lines (sum {total}) must sum to the claimed epsilon, {_short(claim)}", AGAIN)
     return f"its ledger's {_many(lines, 'line')} sum to the epsilon that it claims, exactly {claim}"
 
 
@@ -269,7 +287,8 @@ def _files(place: Path, plain: Any) -> Iterator[Check]:
             wrong.append(f"{_short(name)} must be a file in the folder, and is missing")
         elif sha256(path) != digest:
             wrong.append(f"{_short(name)} must be as it was published, and was changed")
-    strangers = sorted(path.name for path in place.iterdir() if path.name not in {*sealed, MANIFEST_FILE})
+    known = {*sealed, MANIFEST_FILE, SIGNATURE_FILE}
+    strangers = sorted(path.name for path in place.iterdir() if path.name not in known)
     wrong += [f"{_short(name)} must not be in the folder: the manifest does not know it" for name in strangers]
     if (place / MANIFEST_FILE).is_symlink():
         wrong.append(f"{MANIFEST_FILE} must be a file in the folder, and is a link")
@@ -313,10 +332,9 @@ def _derived(place: Path, release: Release) -> str:
 def _kept(place: Path, release: Release) -> str:
     """Hold the noise of the counts against the epsilon, or the groups against the promise."""
     manifest = release.manifest
-    seeded = "" if manifest.secure else "; but it was made with a known seed and carries NO guarantee"
     if manifest.promise is not None:
         refuse_small_groups(place, release)
-        return f"every published group keeps the promised {manifest.promise.model}{seeded}"
+        return f"every published group keeps the promised {manifest.promise.model}"
     paid = most_paid(release.draft)
     if paid > manifest.epsilon:
         raise ReleaseError(
@@ -325,7 +343,23 @@ def _kept(place: Path, release: Release) -> str:
         )
     if not each_is_paid(release.draft, manifest.debits):
         raise ReleaseError("every measurement must have a line of its own name that pays for its noise", AGAIN)
-    return f"by their noise, its counts cost {float(paid):.4g} at most of its epsilon {manifest.epsilon}{seeded}"
+    return f"by their noise, its counts cost {float(paid):.4g} at most of its epsilon {manifest.epsilon}"
+
+
+def _randomness(plain: Any, allow_seeded: bool) -> Check:
+    """Where the noise, or the sample, came from, as the manifest has it."""
+    told = plain.get("randomness", SECURE) if isinstance(plain, dict) else None
+    if told == SECURE:
+        return Check("randomness", True, "it says that its randomness came from the operating system")
+    allowed = ", which was allowed" if allow_seeded else ""
+    return Check("randomness", allow_seeded, f"it was made with a known seed and carries NO GUARANTEE{allowed}")
+
+
+def _author(place: Path, signers: str | Path | None) -> Check:
+    """Who made it, if that can be told."""
+    if signers is not None:
+        return _checked("author", lambda: f"signed by {_short(signer_of(place, signers))}, one of the allowed signers")
+    return Check("author", None, SIGNED if is_signed(place) else UNSIGNED)
 
 
 def _account(place: Path, book: Ledger | None) -> Check:

@@ -42,15 +42,21 @@ def promise_section(release: Release) -> Html:
     manifest = release.manifest
     warnings = [one.removeprefix(WARNING) for one in manifest.warnings]
     if not manifest.secure:
-        warnings.insert(0, "This release carries no guarantee: its randomness came from a known seed.")
+        warnings.insert(0, "This release carries NO GUARANTEE: its randomness came from a known seed.")
     notes = [paragraph(tag("strong", "Warning. "), _sentence(one), class_="warning") for one in warnings]
-    words = _epsilon_words(release) if manifest.promise is None else _other_words(release)
+    words = joined([]) if not manifest.secure else _words(release)
     return section("promise", "The promise", *notes, words, certificate(manifest))
+
+
+def _words(release: Release) -> Html:
+    return _epsilon_words(release) if release.manifest.promise is None else _other_words(release)
 
 
 def headline(release: Release) -> Html:
     """The promise in a few letters."""
     promise = release.manifest.promise
+    if not release.manifest.secure:
+        return joined(["NO GUARANTEE"])
     if promise is None:
         return joined(["ε = ", _number(release.manifest.epsilon)])
     return joined([promise.headline])
@@ -74,11 +80,9 @@ def _percent(share: float) -> str:
 def _epsilon_words(release: Release) -> Html:
     odds = odds_of(release)
     rows = [tuple(map(_percent, beliefs)) for beliefs in odds.beliefs]
-    conditional = "" if release.manifest.secure else "Had its randomness been secure, it would be so: "
     return joined(
         [
             paragraph(
-                conditional,
                 "This release is differentially private with ",
                 tag("strong", f"ε = {_number(release.manifest.epsilon)}"),
                 ". Whether or not one given person was in the table hardly matters: this very release was at most "

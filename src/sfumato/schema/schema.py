@@ -73,6 +73,8 @@ class Schema(BaseModel):
     """Where the description comes from."""
     budget: Budget = None
     """The epsilon that all releases of this table together may spend."""
+    ledger: str | None = None
+    """The id of the ledger that the table pays from, noted when it begins; it is not published."""
     missing_values: list[str] = Field(default_factory=lambda: ["", "?", "NA", "NaN", "null"])
     """The texts that mean "no value"."""
     attributes: dict[str, Column]
@@ -151,7 +153,7 @@ class Schema(BaseModel):
             else one
             for other, one in self.attributes.items()
         }
-        return self._with_attributes(kinds)
+        return self._with(attributes=kinds)
 
     def only(self, names: Collection[str]) -> Schema:
         """Keep some attributes, in the schema's order: the others are neither read nor published."""
@@ -161,11 +163,19 @@ class Schema(BaseModel):
                     f"attribute ({name[:40]}) must be one of the schema that can be published",
                     f"It has {', '.join([*self.predictors, *filter(None, [self.target])][:20])}.",
                 )
-        return self._with_attributes({name: column for name, column in self.attributes.items() if name in names})
+        return self._with(attributes={name: column for name, column in self.attributes.items() if name in names})
 
-    def _with_attributes(self, attributes: dict[str, Column]) -> Schema:
+    def with_ledger(self, key: str | None) -> Schema:
+        """Note which ledger the table pays from, or leave that out."""
+        return self if key == self.ledger else self._with(ledger=key)
+
+    def without_budget(self) -> Schema:
+        """Leave out what concerns the table's account: for releases that are booked nowhere."""
+        return self if self.budget is None and self.ledger is None else self._with(budget=None, ledger=None)
+
+    def _with(self, **changed: Any) -> Schema:
         facts = {field: getattr(self, field) for field in type(self).model_fields}
-        return Schema(**(facts | {"attributes": attributes}))
+        return Schema(**(facts | changed))
 
     def _choices(self) -> str:
         names = [

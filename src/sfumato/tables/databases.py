@@ -89,6 +89,30 @@ def own_name(path: Path, table: str) -> str:
     return tables[table.lower()]
 
 
+def base_tables(path: Path, table: str) -> list[str]:
+    """The tables that a view reads, through other views, by their own names; a table reads itself."""
+    opened, first = _database(path), own_name(path, table)
+    tables = _tables(path, opened)
+
+    def read() -> list[str]:
+        with opened() as connection:
+            rows = connection.execute("SELECT schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal")
+            views = {name if schema == MAIN else f"{schema}.{name}": sql for schema, name, sql in rows.fetchall()}
+            waiting, seen, bases = [first], set[str](), set[str]()
+            while waiting:
+                one = waiting.pop()
+                if one not in views:
+                    bases.add(one)
+                elif one not in seen:
+                    seen.add(one)
+                    body = views[one].split(" AS ", 1)[1]
+                    named = connection.get_table_names(body, qualified=True)
+                    waiting += [known for name in named if (known := tables.get(name.replace('"', "").lower()))]
+        return sorted(bases)
+
+    return streams.attempt(path, read)
+
+
 def open_query(query: Query) -> Table:
     """Open the result of a query, which can read nothing but its database or its files."""
     table = query.table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -53,7 +53,7 @@ class Coded:
 
 def encode(table: Table, schema: Schema) -> Coded:
     """The leaf codes of every row, of the declared columns; a misfit is counted, and has code 0."""
-    columns = columns_to_read(table.columns, schema)
+    columns = columns_to_read(table, schema)
     pieces: dict[str, list[Codes]] = {name: [np.zeros(0, code_type(facts))] for name, facts in columns.items()}
     read = Reading(table, schema)
     for batch in read.batches():
@@ -68,7 +68,7 @@ class Reading:
 
     def __init__(self, table: Table, schema: Schema) -> None:
         """Refuse a table that lacks a column."""
-        self._columns = columns_to_read(table.columns, schema)
+        self._columns = columns_to_read(table, schema)
         self._table, self._schema = table, schema
         self._misfits: Counter[tuple[str, int]] = Counter()
         self._outside: Counter[str] = Counter()
@@ -132,12 +132,17 @@ def refuse_misfits(coded: Coded) -> None:
     )
 
 
-def columns_to_read(present: Collection[str], schema: Schema) -> dict[str, Predictor]:
+def columns_to_read(table: Table, schema: Schema) -> dict[str, Predictor]:
     """The declared columns that are no identifiers; a table that lacks one is refused."""
+    return declared_columns(table.lacks, schema)
+
+
+def declared_columns(lacks: Callable[[list[str]], list[str]], schema: Schema) -> dict[str, Predictor]:
+    """The declared columns that are no identifiers; refuse a table that says it lacks one."""
     declared = {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
     if not declared:
         raise SchemaError("a schema must have an attribute that is no identifier", "Declare what should be published.")
-    absent = [name for name in declared if name not in present]
+    absent = lacks(list(declared))
     if absent:
         raise TableError(
             f"the table must have every column that the schema declares, and lacks {', '.join(absent[:LISTED])}",

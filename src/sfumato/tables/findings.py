@@ -55,7 +55,7 @@ class Finding:
 
 def survey(table: Table, schema: Schema) -> tuple[Coded, tuple[Finding, ...]]:
     """How a table fits its schema, and what is found, in one pass; no row is kept."""
-    surveyor = Surveyor(schema, columns_to_read(table.columns, schema))
+    surveyor = Surveyor(schema, columns_to_read(table, schema))
     encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in surveyor.columns.items()}
     rows = 0
     for batch in table.batches(list(surveyor.columns)):

@@ -170,19 +170,25 @@ def _header(path: Path, packed: bool, delimiters: str, encoding: str = "utf-8-si
 
 
 def _open_json(path: Path, kind: str, packed: bool) -> Table:
-    """Read every value as its own text: a type guessed from all rows would let one row change how others are read."""
+    """Read every value as its own text: a type guessed from all rows would let one row change how others are read.
+
+    The columns are those that are asked for, that is, the schema's; the names of all fields are for drafts.
+    """
     options = (
         f"{streams.file_literal(path)}, format='{'auto' if kind == '.json' else 'newline_delimited'}', "
         f"compression='{'gzip' if packed else 'none'}', hive_partitioning=false"
     )
+    if not packed and _begins_with(path, b"\0"):
+        raise streams.not_text(path)
     names = streams.attempt(path, lambda: _json_names(options))
-    if not names:
-        raise TableError(f"file {path} must hold records with named fields, and has none", "Give it one record.")
-    streams.refuse_case_clash(path, names)
-    listed = ", ".join(f"{streams.quoted(name)}: 'JSON'" for name in names)
-    source = f"read_json({options}, records=true, columns={{{listed}}})"
-    inner = {name: _json_text(streams.quoted(name)) for name in names}
-    return replace(streams.table(path, source, inner), named_by="its records")
+
+    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        streams.refuse_case_clash(path, columns)
+        listed = ", ".join(f"{streams.quoted(name)}: 'JSON'" for name in columns)
+        source = f"read_json({options}, records=true, columns={{{listed}}})"
+        return streams.stream(path, source, columns, [_json_text(streams.quoted(name)) for name in columns])
+
+    return Table(names, read, "its records")
 
 
 def _json_names(options: str) -> list[str]:

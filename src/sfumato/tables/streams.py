@@ -42,9 +42,17 @@ class Table:
     named_by: Literal["the table", "its first row", "its records"] = field(default="the table", repr=False)
     """what names the columns: where it is a row or records, a name may be a person's"""
 
+    def lacks(self, columns: Sequence[str]) -> list[str]:
+        """The columns that it does not have. Records have any: what a record does not name is missing there, or else
+        one record more would decide whether all others can be read.
+        """
+        return [] if self.named_by == "its records" else [name for name in columns if name not in self.columns]
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream these columns, in this order, and no others."""
-        absent = [name for name in columns if name not in self.columns]
+        if not columns and self.named_by == "its records":
+            raise TableError("a table must hold records with named fields, and has none", "Give it one record.")
+        absent = self.lacks(columns)
         if absent or not columns:
             raise TableError(f"columns ({some(absent)}) must be columns of the table", f"It has {some(self.columns)}.")
         return self._read(columns)
