@@ -40,7 +40,7 @@ from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
 UNTOLD = 0.05
-"""How far two attributes may hang together beyond a network that was free to ask for them, the scale of t_2: this, and"""
+"""How far two attributes may hang together beyond a network that could ask for them, the scale of t_2: this, and"""
 UNSEEN = 10.0
 """so many times the noise of a pair's count, as a share of people: what noise hides was not asked for. It is no more
 than without a network."""
