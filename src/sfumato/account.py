@@ -39,6 +39,7 @@ from sfumato.release.release import Release
 from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
 from sfumato.tables.encode import Coded, encode, refuse_misfits
+from sfumato.tables.persons import KEY_BYTES
 from sfumato.tables.sources import open_table
 from sfumato.without_epsilon.method import MethodWithoutEpsilon
 
@@ -74,10 +75,14 @@ class Account:
         """Say what a publication would cost, line by line, touching no data."""
         if not isinstance(method, Method):
             raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
-        asked = (method, epsilon_of(epsilon))
+        return self._by_row(method, epsilon_of(epsilon)).times(self.schema.rows_per_person)
+
+    def _by_row(self, method: Method, epsilon: Fraction) -> Schedule:
+        """What each row costs; of a person, at most so many count that all of them cost epsilon."""
+        asked = (method, epsilon)
         if self._planned is None or self._planned[0] != asked:
             model_type(method.model)
-            self._planned = (asked, method.plan(self.schema, asked[1]))
+            self._planned = (asked, method.plan(self.schema, epsilon / self.schema.rows_per_person))
         return self._planned[1]
 
     def publish(
@@ -119,7 +124,7 @@ class Account:
         if despite_budget:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
         price = epsilon_of(epsilon)
-        schedule = self.plan(method, price)
+        schedule = self._by_row(method, price)
         return self._publish_privately(table, method, price, schedule, counting, out, unsafe_seed, report)
 
     def _publish_privately(
@@ -135,18 +140,22 @@ class Account:
     ) -> Release:
         """Publish noisy counts at a price: reserve epsilon, run the method behind a meter, seal what it drafts."""
         counting.refuse_schema(self.schema)
-        mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
+        stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
+        mechanisms, records = Exact(stream), self.schema.rows_per_person
+        key = None if self.schema.person is None else stream.take(KEY_BYTES)
         if mechanisms.secure:
             self._ledger.refuse_beyond(epsilon)
         with contextlib.ExitStack() as stack:
             space = space_for(method.expected_cells(self.schema), self.schema)
             staging = out and stack.enter_context(staged_folder(out, space))
             report("reading the table")
-            counted = stack.enter_context(counting.opened(table, self.schema))
+            counted = stack.enter_context(counting.opened(table, self.schema, key))
             with self._paying(method, epsilon, mechanisms) as payer:
                 domain = Domain(self.schema.shape, len(self.schema.classes))
                 reader = model_type(method.model).reader()
-                meter = Meter(counted, payer, mechanisms, domain, lambda debit: report(debit.label), reader.refuse)
+                meter = Meter(
+                    counted, payer, mechanisms, domain, lambda debit: report(debit.label), reader.refuse, records
+                )
                 draft = method.publish(meter, self.schema, schedule)
                 blank = certificate(method, payer.id, self.schema, draft.steps, secure=mechanisms.secure)
                 release = sealed(draft, self.schema, blank, meter)
@@ -185,6 +194,7 @@ class Account:
         Records are drawn when the ledger knows of the publication: whoever could have a draw refused and draw again
         would choose the sample.
         """
+        refuse_persons(self.schema, method.name)
         schema = method.narrowed(self.schema)
         possible = method.promise(schema)
         stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
@@ -236,6 +246,7 @@ def certificate(
         secure=secure,
         schema_digest=schema.digest,
         steps=steps,
+        rows_per_person=schema.most_rows,
     )
 
 
@@ -252,7 +263,8 @@ def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Relea
     if draft.notes or any(type(step) is not str for step in draft.steps):
         raise PrivacyError("what is published with an epsilon must have steps in words, and no notes", MISTAKE)
     manifest = replace(blank, debits=meter.debits)
-    if most_paid(draft) > manifest.epsilon or not each_is_paid(draft, meter.debits):
+    records = schema.rows_per_person
+    if most_paid(draft, records) > manifest.epsilon or not each_is_paid(draft, meter.debits, records):
         raise PrivacyError("the noise of what is published must be worth no more than was paid", MISTAKE)
     release = Release(schema, draft, manifest)
     _ = release.model  # which refuses what it cannot read
@@ -276,6 +288,16 @@ def refuse_unconfirmed(schema: Schema) -> None:
         raise SchemaError(
             f"the schema of {schema.name} must be confirmed by a person",
             "Read it, correct what betrays a person (rare categories, exact extremes), then set `confirmed: true`.",
+        )
+
+
+def refuse_persons(schema: Schema, method: str) -> None:
+    """Refuse to publish persons without epsilon: the groups of such methods have so many rows, maybe of one person."""
+    if schema.person is not None:
+        raise SchemaError(
+            f"a schema with person ({schema.person[:40]}) must be published with an epsilon, and {method} has none: "
+            "its groups are counted in rows, and all rows of a group could be one person's",
+            "Make a table in which each person is one row, and leave `person` out of its schema.",
         )
 
 

@@ -70,7 +70,7 @@ def survey(table: Table, schema: Schema) -> tuple[Coded, tuple[Finding, ...]]:
             Misfit(name, reading.REASONS[reason], number) for (name, reason), number in sorted(surveyor.misfits.items())
         ),
         outside={name: number for name, number in surveyor.outside.items() if number},
-        undeclared=tuple(name for name in table.columns if name not in schema.attributes),
+        undeclared=schema.undeclared(table.columns),
     )
     return told, tuple(surveyor.findings())
 

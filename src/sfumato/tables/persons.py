@@ -1,0 +1,122 @@
+"""Rows of persons: at most so many of each count, drawn by lot for each person apart.
+
+The lot of a row is the hash of a secret key, the person, the row's codes, and which of the person's equal rows it is;
+the rows with the smallest lots count. So a person's rows that count are a function of the key and of that person's rows
+alone: neither another person, nor the order of rows, nor how a file is read has a say. Equal rows of a person are
+counted through, and it does not matter in which order, because they are equal.
+
+Derivation. Let k(D) be the rows of D that count, for some key. If D' has one person more, with any number of rows, then
+k(D') has the rows of k(D) and, of that person, as many as may count at most. That is true of each key, so it does not
+rest on the key being secret, nor on the hash: both make the draw a fair one, which nobody can foresee.
+
+Persons are told apart by their whole identifiers, never by a hash of them: two that fell together would share a bound.
+
+Memory is bounded: DuckDB sorts rows, beyond what it is allowed in a private folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.tables import streams
+
+KEY_BYTES = 32
+"""How long a key is."""
+LEAST_SORTED = 128 * 10**6
+"""The bytes that sorting is given at least."""
+LOT = "sha256(from_hex('{key}') || (copy::VARCHAR || ':')::BLOB || codes || person)"
+"""A row's lot. All but the last part end where they must, so different rows never have the same text."""
+DRAWN = f"""
+    SELECT codes, row_number() OVER (PARTITION BY person ORDER BY {LOT}, codes) AS place
+    FROM (SELECT *, row_number() OVER (PARTITION BY person, codes) AS copy FROM rows WHERE person IS NOT NULL)
+    UNION ALL SELECT codes, 1 FROM rows WHERE person IS NULL
+"""
+"""The codes of all rows, and the place of each among the lots of its person."""
+COUNTED = """
+    SELECT number, count(*) FROM (SELECT count(*) AS number FROM rows WHERE person IS NOT NULL GROUP BY person)
+    GROUP BY number
+"""
+"""How many persons have how many rows."""
+
+PackedRows = NDArray[np.uint8]
+"""The codes of rows as bytes, a line for each row."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How rows are drawn: how many of each person, by which key, and where and in how many bytes they are sorted."""
+
+    most: int
+    key: bytes = field(repr=False)
+    home: Path
+    memory: int
+
+    def rows(self, parts: Iterable[tuple[pa.Array, PackedRows]]) -> Iterator[PackedRows]:
+        """The rows that count, of rows that come in parts, each with whom it is about."""
+        with opened(self.home, self.memory) as persons:
+            for identifiers, codes in parts:
+                persons.add(identifiers, codes)
+            yield from persons.drawn(self.most, self.key)
+
+
+@contextmanager
+def opened(home: Path, memory: int) -> Iterator[PersonRows]:
+    """Open a place for rows of persons, sorted in so many bytes, or beyond them in a folder."""
+    with streams.connect() as connection:
+        connection.execute(f"SET temp_directory = {streams.literal(str(home))}")
+        connection.execute(f"SET memory_limit = '{max(memory, LEAST_SORTED)}B'")
+        connection.execute("SET preserve_insertion_order = false")
+        yield PersonRows(connection)
+
+
+class PersonRows:
+    """Rows and whom they are about."""
+
+    def __init__(self, connection: streams.Connection) -> None:
+        """Begin with none."""
+        self._connection = connection
+        connection.execute("CREATE TABLE rows (person BLOB, codes BLOB)")
+
+    def __repr__(self) -> str:
+        """Say nothing that was seen."""
+        return "PersonRows(...)"
+
+    def add(self, persons: pa.Array[Any], codes: PackedRows | None = None) -> None:
+        """Add rows; without codes where they are only to be counted."""
+        packed = pa.nulls(len(persons), pa.binary()) if codes is None else _binary(codes)
+        part = pa.table({"person": persons, "codes": packed})
+        self._connection.register("part", part)
+        self._connection.execute("INSERT INTO rows SELECT person, codes FROM part")
+        self._connection.unregister("part")
+
+    def drawn(self, most: int, key: bytes) -> Iterator[PackedRows]:
+        """The codes of the rows that count."""
+        found = self._connection.sql(DRAWN.format(key=key.hex()))
+        for batch in streams.reader_of(found):
+            kept = batch.column(0).filter(pa.array(batch.column(1).to_numpy() <= most))
+            if len(kept):
+                yield _packed(kept)
+
+    def rows_by_person(self) -> dict[int, int]:
+        """How many persons have how many rows: for the holder's eyes."""
+        return dict(sorted(self._connection.sql(COUNTED).fetchall()))
+
+
+def _binary(codes: PackedRows) -> pa.Array[Any]:
+    width = codes.shape[1]
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(codes), [None, pa.py_buffer(codes.tobytes())])
+
+
+def _packed(codes: pa.Array[Any]) -> PackedRows:
+    plain = codes.cast(pa.large_binary())
+    width = len(plain[0].as_py())
+    offsets = np.frombuffer(plain.buffers()[1], np.int64, len(plain) + 1, plain.offset * 8)
+    return np.frombuffer(plain.buffers()[2], np.uint8, len(plain) * width, int(offsets[0])).reshape(len(plain), width)
