@@ -144,7 +144,7 @@ class Account:
         mechanisms, records = Exact(stream), self.schema.rows_per_person
         key = None if self.schema.person is None else stream.take(KEY_BYTES)
         if mechanisms.secure:
-            self._ledger.refuse_beyond(epsilon)
+            self._ledger.refuse_beyond(epsilon, self.schema.unit)
         with contextlib.ExitStack() as stack:
             space = space_for(method.expected_cells(self.schema), self.schema)
             staging = out and stack.enter_context(staged_folder(out, space))
@@ -172,7 +172,7 @@ class Account:
 
         If even that cannot be written, the reservation stays open and holds all of it: the safe side.
         """
-        payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
+        payer = self._ledger.reserve(method.name, epsilon, self.schema.unit) if mechanisms.secure else Unbooked(epsilon)
         try:
             yield payer
         except BaseException:
@@ -363,17 +363,21 @@ def seeded_release(
 
 
 class Rehearsal:
-    """A method at work on coded rows that are nobody's, again and again, without a ledger: for audits."""
+    """A method at work on coded rows that are nobody's, again and again, without a ledger: for audits.
+
+    Where the schema names persons, the rows are those that count.
+    """
 
     def __init__(self, method: Method, schema: Schema, epsilon: Fraction, unsafe_seed: int | None = None) -> None:
         """Plan once; draw from the operating system, or from a seed."""
         self._method, self._schema, self._epsilon = method, schema, epsilon
         self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
-        self._schedule = method.plan(schema, epsilon)
+        self._schedule = method.plan(schema, epsilon / schema.rows_per_person)
 
     def run(self, columns: Sequence[Codes], classes: Codes) -> tuple[Draft, tuple[Debit, ...]]:
         """Publish rows; return the draft and its debits."""
         domain = Domain(self._schema.shape, len(self._schema.classes))
         engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
-        meter = Meter(engine, Unbooked(self._epsilon), self._mechanisms, domain, None, reader.refuse)
+        payer, records = Unbooked(self._epsilon), self._schema.rows_per_person
+        meter = Meter(engine, payer, self._mechanisms, domain, None, reader.refuse, records)
         return self._method.publish(meter, self._schema, self._schedule), meter.debits

@@ -68,8 +68,8 @@ def _zeros(release: Release) -> str:
     if all(one.epsilon for one in release.manifest.debits):
         return ""
     return (
-        "\nA round's epsilon is by how much it raised the most that any record has paid; 0 means that only paths which "
-        "had paid less were asked."
+        f"\nA round's epsilon is by how much it raised the most that any {release.manifest.unit} has paid; 0 means "
+        "that only paths which had paid less were asked."
     )
 
 

@@ -16,7 +16,7 @@ Memory is bounded: DuckDB sorts rows, beyond what it is allowed in a private fol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,51 @@ COUNTED = """
 
 PackedRows = NDArray[np.uint8]
 """The codes of rows as bytes, a line for each row."""
+
+
+@dataclass(frozen=True)
+class RowsOfPersons:
+    """How many persons have how many rows. Exact, so for the holder's eyes."""
+
+    by_rows: Mapping[int, int] = field(repr=False)
+    """for each number of rows, how many persons have so many"""
+
+    @property
+    def persons(self) -> int:
+        """The number of persons."""
+        return sum(self.by_rows.values())
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that are about someone."""
+        return self.counting(self.most)
+
+    @property
+    def most(self) -> int:
+        """The most rows that a person has."""
+        return max(self.by_rows, default=0)
+
+    def counting(self, bound: int) -> int:
+        """How many rows count if at most so many of each person do.
+
+        >>> RowsOfPersons({1: 10, 5: 2}).counting(3)
+        16
+        """
+        return sum(min(rows, bound) * persons for rows, persons in self.by_rows.items())
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """The share of rows that each bound keeps, from 1 to the one that keeps all.
+
+        >>> RowsOfPersons({1: 10, 5: 2}).shares
+        {1: 0.6, 2: 0.7, 3: 0.8, 5: 1.0}
+        """
+        bounds = [bound for bound in BOUNDS if bound < self.most] + [self.most]
+        return {bound: self.counting(bound) / self.rows for bound in bounds if self.rows}
+
+
+BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""The bounds of which it is told what they keep."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +150,9 @@ class PersonRows:
             if len(kept):
                 yield _packed(kept)
 
-    def rows_by_person(self) -> dict[int, int]:
-        """How many persons have how many rows: for the holder's eyes."""
-        return dict(sorted(self._connection.sql(COUNTED).fetchall()))
+    def counted(self) -> RowsOfPersons:
+        """How many rows persons have."""
+        return RowsOfPersons(dict(sorted(self._connection.sql(COUNTED).fetchall())))
 
 
 def _binary(codes: PackedRows) -> pa.Array[Any]:
