@@ -148,7 +148,7 @@ def compare(
 def compare_chain(
     method: Method, schema: Schema, engines: Sequence[CountEngine], *, epsilon: Fraction, seed: int
 ) -> None:
-    """Record the first of some tables, each of which has one record more (or less) than the one before; replay the rest.
+    """Record the first of some tables, each with one record more (or less) than the one before, and replay the rest.
 
     Fail unless all behave alike, and what the records between the first and the last cost is what the debits say.
     """

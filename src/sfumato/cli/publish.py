@@ -177,8 +177,8 @@ def _repeated_text(columns: tuple[str, ...]) -> str:
         return ""
     return (
         f"\nSeveral rows share a value of {', '.join(columns)}. If one of them tells whom a row is about, a person "
-        f"with k rows has k times epsilon: then declare `person: {columns[0]}` and `rows_per_person`, and see what sfumato "
-        "check tells of it. (Where this draft says that so many rows have a value, they may be few persons.)"
+        f"with k rows has k times epsilon: then declare `person: {columns[0]}` and `rows_per_person`, and see what "
+        "sfumato check tells of it. (Where this draft says that so many rows have a value, they may be few persons.)"
     )
 
 
