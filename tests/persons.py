@@ -92,28 +92,24 @@ def compare_person(method: Method, chain: Sequence[Counter[CodedRow]], *, seed: 
 
 def rows_are_kept_by_their_order(patch: pytest.MonkeyPatch) -> None:
     """Draw by the place of a row in the file."""
-    mistaken = persons.DRAWN.replace("row_number() OVER (PARTITION BY person, codes) AS copy", "rowid AS copy")
-    patch.setattr(persons, "DRAWN", mistaken)
+    by_place = "SELECT person, codes, rowid AS copy FROM rows WHERE person IS NOT NULL"
+    patch.setattr(persons, "DRAWN", persons.DRAWN.replace(persons.NUMBERED, by_place))
 
 
 def the_first_rows_are_kept(patch: pytest.MonkeyPatch) -> None:
     """Keep the rows of a person that come first in the file."""
-    mistaken = persons.DRAWN.replace(persons.LOT, "rowid").replace("SELECT *,", "SELECT *, rowid,")
-    patch.setattr(persons, "DRAWN", mistaken)
+    patch.setattr(persons, "DRAWN", "SELECT person, codes FROM rows WHERE person IS NOT NULL ORDER BY person, rowid")
 
 
 def the_bound_is_on_the_table(patch: pytest.MonkeyPatch) -> None:
-    """Keep so many rows for each person, on average."""
-    bound = "((row_number() OVER (ORDER BY {lot}) - 1) // (SELECT count(DISTINCT person) FROM rows)) + 1 AS place"
-    drawn = f"SELECT codes, {bound} FROM"
-    rest = persons.DRAWN.partition("FROM")[2]
-    patch.setattr(persons, "DRAWN", drawn.format(lot=persons.LOT) + rest)
+    """Keep so many rows in all."""
+    patch.setattr(persons, "DRAWN", f"SELECT 'all'::BLOB, codes FROM ({persons.NUMBERED}) ORDER BY {persons.LOT}")
 
 
 def persons_are_told_apart_by_a_short_hash(patch: pytest.MonkeyPatch) -> None:
     """Take persons for one whose hashes agree."""
-    mistaken = persons.DRAWN.replace("PARTITION BY person ORDER", "PARTITION BY hash(person) % 2 ORDER")
-    patch.setattr(persons, "DRAWN", mistaken)
+    short = "(hash(person) % 2)::VARCHAR::BLOB"
+    patch.setattr(persons, "DRAWN", f"SELECT {short}, codes FROM ({persons.NUMBERED}) ORDER BY {short}, {persons.LOT}")
 
 
 def nothing_is_bounded(patch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ from replay import Recorder, Replayer
 from sfumato import Account, Laplace, Ledger, Manifest, Rehearsal, Release, Schema, check, verify
 from sfumato.audit.events import epsilon_shown
 from sfumato.engines.counting import Counting, least_memory
-from sfumato.errors import BudgetError, ReleaseError, SchemaError, TableError
+from sfumato.errors import BudgetError, MethodError, ReleaseError, SchemaError, TableError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method
 from sfumato.privacy.tally import Tally
@@ -388,7 +388,7 @@ def test_what_units_were_paid_for_cannot_be_rewritten(tmp_path: Path) -> None:
 
 @ONE_OF_EACH_OPEN
 def test_methods_without_epsilon_refuse_persons(method: Any, tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match="must be published with an epsilon"):
+    with pytest.raises(MethodError, match="must be published with an epsilon"):
         account_of(tmp_path).publish(frame_of(TABLE), method)
     assert not list(tmp_path.iterdir())
 

@@ -194,7 +194,6 @@ class Account:
         Records are drawn when the ledger knows of the publication: whoever could have a draw refused and draw again
         would choose the sample.
         """
-        refuse_persons(self.schema, method.name)
         schema = method.narrowed(self.schema)
         possible = method.promise(schema)
         stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
@@ -288,16 +287,6 @@ def refuse_unconfirmed(schema: Schema) -> None:
         raise SchemaError(
             f"the schema of {schema.name} must be confirmed by a person",
             "Read it, correct what betrays a person (rare categories, exact extremes), then set `confirmed: true`.",
-        )
-
-
-def refuse_persons(schema: Schema, method: str) -> None:
-    """Refuse to publish persons without epsilon: the groups of such methods have so many rows, maybe of one person."""
-    if schema.person is not None:
-        raise SchemaError(
-            f"a schema with person ({schema.person[:40]}) must be published with an epsilon, and {method} has none: "
-            "its groups are counted in rows, and all rows of a group could be one person's",
-            "Make a table in which each person is one row, and leave `person` out of its schema.",
         )
 
 

@@ -146,6 +146,8 @@ def _refuse_other_terms(manifest: Manifest, publication: Publication) -> None:
             f"(epsilon {publication.paid})",
             AGAIN,
         )
+    if publication.unit.partition(" ")[0] != manifest.unit:
+        raise ReleaseError(f"the unit ({manifest.unit}) must be the ledger's, {publication.unit[:60]}", AGAIN)
     if publication.digest not in (None, manifest.digest):
         raise ReleaseError("the manifest must be the one whose digest the account has noted, and is another", AGAIN)
 

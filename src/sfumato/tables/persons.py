@@ -24,22 +24,24 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sfumato.arrays import Integers
 from sfumato.tables import streams
 
 KEY_BYTES = 32
 """How long a key is."""
 LEAST_SORTED = 128 * 10**6
 """The bytes that sorting is given at least."""
-LOT = "sha256(from_hex('{key}') || (copy::VARCHAR || ':')::BLOB || codes || person)"
+LOT = "unhex(sha256(from_hex('{key}') || (copy::VARCHAR || ':')::BLOB || codes || person))"
 """A row's lot. All but the last part end where they must, so different rows never have the same text."""
-DRAWN = f"""
-    SELECT codes, row_number() OVER (PARTITION BY person ORDER BY {LOT}, codes) AS place
-    FROM (SELECT *, row_number() OVER (PARTITION BY person, codes) AS copy FROM rows WHERE person IS NOT NULL)
-    UNION ALL SELECT codes, 1 FROM rows WHERE person IS NULL
-"""
-"""The codes of all rows, and the place of each among the lots of its person."""
+COPIES = "SELECT person, codes, count(*) AS copies FROM rows WHERE person IS NOT NULL GROUP BY person, codes"
+NUMBERED = f"SELECT person, codes, unnest(range(1, copies + 1)) AS copy FROM ({COPIES})"
+DRAWN = f"SELECT person, codes FROM ({NUMBERED}) ORDER BY person, {LOT}, codes"
+"""All rows that are about a named person, one person after the other, in the order of their lots."""
+ALONE = "SELECT codes FROM rows WHERE person IS NULL"
+"""The codes of the rows that are about persons of their own."""
 COUNTED = """
     SELECT number, count(*) FROM (SELECT count(*) AS number FROM rows WHERE person IS NOT NULL GROUP BY person)
     GROUP BY number
@@ -82,12 +84,12 @@ class RowsOfPersons:
 
     @property
     def shares(self) -> dict[int, float]:
-        """The share of rows that each bound keeps, from 1 to the one that keeps all.
+        """The share of rows that each bound keeps, from 1 to the one that keeps all, if it may be declared.
 
         >>> RowsOfPersons({1: 10, 5: 2}).shares
         {1: 0.6, 2: 0.7, 3: 0.8, 5: 1.0}
         """
-        bounds = [bound for bound in BOUNDS if bound < self.most] + [self.most]
+        bounds = [bound for bound in BOUNDS if bound < self.most] + [self.most][: self.most <= BOUNDS[-1]]
         return {bound: self.counting(bound) / self.rows for bound in bounds if self.rows}
 
 
@@ -144,15 +146,34 @@ class PersonRows:
 
     def drawn(self, most: int, key: bytes) -> Iterator[PackedRows]:
         """The codes of the rows that count."""
-        found = self._connection.sql(DRAWN.format(key=key.hex()))
-        for batch in streams.reader_of(found):
-            kept = batch.column(0).filter(pa.array(batch.column(1).to_numpy() <= most))
-            if len(kept):
-                yield _packed(kept)
+        last, seen = None, 0
+        for batch in self._read(DRAWN.format(key=key.hex())):
+            places = places_of(batch.column(0), last, seen)
+            last, seen = batch.column(0)[-1].as_py(), int(places[-1])
+            yield from _packed(batch.column(1).filter(pa.array(places <= most)))
+        for batch in self._read(ALONE):
+            yield from _packed(batch.column(0))
+
+    def _read(self, query: str) -> Iterator[pa.RecordBatch]:
+        return (batch for batch in streams.reader_of(self._connection.sql(query)) if batch.num_rows)
 
     def counted(self) -> RowsOfPersons:
         """How many rows persons have."""
         return RowsOfPersons(dict(sorted(self._connection.sql(COUNTED).fetchall())))
+
+
+def places_of(persons: pa.Array[Any], last: bytes | None, seen: int) -> Integers:
+    """The place of each row among those of its person, where rows of a person follow each other.
+
+    Before them came `seen` rows of the person who was `last`.
+
+    >>> places_of(pa.array([b"a", b"a", b"b", b"b", b"c"]), b"a", 3).tolist()
+    [4, 5, 1, 2, 1]
+    """
+    changes = pc.not_equal(persons.slice(1), persons.slice(0, len(persons) - 1)).to_numpy(zero_copy_only=False)
+    begins = np.concatenate(([persons[0].as_py() != last], changes))
+    rows = np.arange(len(persons))
+    return rows + 1 - np.maximum.accumulate(np.where(begins, rows, -seen))
 
 
 def _binary(codes: PackedRows) -> pa.Array[Any]:
@@ -160,8 +181,10 @@ def _binary(codes: PackedRows) -> pa.Array[Any]:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(codes), [None, pa.py_buffer(codes.tobytes())])
 
 
-def _packed(codes: pa.Array[Any]) -> PackedRows:
+def _packed(codes: pa.Array[Any]) -> Iterator[PackedRows]:
+    if not len(codes):
+        return
     plain = codes.cast(pa.large_binary())
     width = len(plain[0].as_py())
     offsets = np.frombuffer(plain.buffers()[1], np.int64, len(plain) + 1, plain.offset * 8)
-    return np.frombuffer(plain.buffers()[2], np.uint8, len(plain) * width, int(offsets[0])).reshape(len(plain), width)
+    yield np.frombuffer(plain.buffers()[2], np.uint8, len(plain) * width, int(offsets[0])).reshape(len(plain), width)
