@@ -104,6 +104,16 @@ def test_every_row_is_drawn_as_often_as_others() -> None:
     assert all(abs(drawn[ward] - 100) < 45 for ward in (1, 2))
 
 
+def test_equal_rows_are_all_counted_through() -> None:
+    """More of them than are numbered at a time: all are there, each with a lot of its own."""
+    strict = Schema.parse(SCHEMA.plain() | {"rows_per_person": "1000"})
+    found = counted(frame_of([("ann", "Heart", 0, "Y")] * 2500 + [("bob", "Eyes", 1, "Y")] * 1000), strict)
+    assert found == {(0, 0, 0): 1000, (2, 1, 0): 1000}
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder), 0) as place:
+        fill(place, [("ann", "Heart", 0, "Y")] * 2500)
+        assert sum(map(len, place.drawn(10**6, KEY))) == 2500
+
+
 names = st.sampled_from(["ann", "bob", "cid", "", " bob ", "?", None, 7, 7.0, "7", "é", "x" * 300])
 rows = st.lists(st.tuples(names, st.sampled_from(WARDS), st.integers(0, 2), st.sampled_from(CLASSES)), max_size=12)
 
