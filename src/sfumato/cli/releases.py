@@ -42,12 +42,11 @@ def _inspect_text(release: Release, folder: str) -> str:
     predictors = list(release.schema.predictors)
     names = [predictors[attribute] for attribute in release.describe().told_apart]
     about = "" if release.is_exact and manifest.sampling == 1 else "about "
-    counted = "people" if manifest.unit == "record" else "rows that count"
     blocks = [
         "\n".join([manifest.guarantee, *manifest.warnings]),
         _terms_text(release),
         "How it was made\n" + "\n".join(f"  {step}" for step in manifest.steps or ("in one step",)),
-        f"{release.groups:,} groups ({', '.join(names)}), {about}{release.total:,} {counted}",
+        f"{release.groups:,} groups ({', '.join(names)}), {about}{release.total:,} {manifest.counted}",
         "Files\n" + "\n".join(f"  {path}" for path in sorted(Path(folder).iterdir())),
     ]
     return "\n\n".join(blocks)

@@ -64,6 +64,11 @@ class Manifest:
         return "record" if self.rows_per_person is None else "person"
 
     @property
+    def counted(self) -> str:
+        """What counts are of: people, where each record is taken for one, or rows of persons."""
+        return "people" if self.rows_per_person is None else "rows"
+
+    @property
     def neighbours(self) -> str:
         """Between which tables an epsilon holds."""
         if self.rows_per_person is None:

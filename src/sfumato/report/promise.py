@@ -29,7 +29,7 @@ MOST_STATISTICS = 8
 """The most values of a public statistic that are shown, the likeliest."""
 ABOUT = {
     "record": "record: someone with several records has that many times ε.",
-    "person": "person with all rows; counts are of the rows that count, which are fewer where some have more.",
+    "person": "person with all rows. Counts are of rows, and of someone with more rows only so many count.",
 }
 """What the promise is about, by its unit."""
 FILES = {
