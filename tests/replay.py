@@ -6,7 +6,8 @@ for every sequence of outputs the two tables' probabilities differ by at most th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -42,29 +43,43 @@ def domain_of(schema: Schema) -> Domain:
 
 def run(method: Method, schema: Schema, engine: CountEngine, epsilon: Fraction, mechanisms) -> tuple[Draft, Purse]:
     """Publish behind a meter as an account makes it, which refuses what the release's model could not read."""
-    purse, reader = Purse(epsilon), model_type(method.model).reader()
-    meter = Meter(engine, purse, mechanisms, domain_of(schema), None, reader.refuse)
-    return method.publish(meter, schema, method.plan(schema, epsilon)), purse
+    purse, reader, records = Purse(epsilon), model_type(method.model).reader(), schema.rows_per_person
+    meter = Meter(engine, purse, mechanisms, domain_of(schema), None, reader.refuse, records)
+    return method.publish(meter, schema, method.plan(schema, epsilon / records)), purse
 
 
 def compare(
     method: Method, schema: Schema, engine: CountEngine, neighbour: CountEngine, *, epsilon: Fraction, seed: int
 ) -> None:
     """Fail unless the neighbour behaves alike and what its one record costs is what the debits say."""
+    compare_chain(method, schema, [engine, neighbour], epsilon=epsilon, seed=seed)
+
+
+def compare_chain(
+    method: Method, schema: Schema, engines: Sequence[CountEngine], *, epsilon: Fraction, seed: int
+) -> None:
+    """Record the first of some tables, each with one record more (or less) than the one before, and replay the rest.
+
+    Fail unless all behave alike, and what the records between the first and the last cost is what the debits say.
+    """
     recorder = Recorder(seed)
-    draft, purse = run(method, schema, engine, epsilon, recorder)
-    replayer = Replayer(recorder)
-    again, other = run(method, schema, neighbour, epsilon, replayer)
-    replayer.finish()
-    assert purse.debits == other.debits, "the neighbour pays otherwise"
+    draft, purse = run(method, schema, engines[0], epsilon, recorder)
     assert sum((debit.epsilon for debit in purse.debits), Fraction(0)) <= epsilon
-    assert (draft.steps, draft.notes) == (again.steps, again.notes), "the neighbour tells otherwise"
-    assert_same_draft(draft, again)
     assert len(recorder.calls) == len(purse.debits), "a round has no debit of its own"
+    calls = [recorder.calls]
+    for engine in engines[1:]:
+        replayer = Replayer(recorder)
+        again, other = run(method, schema, engine, epsilon, replayer)
+        replayer.finish()
+        assert purse.debits == other.debits, "the neighbour pays otherwise"
+        assert (draft.steps, draft.notes) == (again.steps, again.notes), "the neighbour tells otherwise"
+        assert_same_draft(draft, again)
+        calls.append(replayer.calls)
     on_grids = {one.label for one in draft.measurements if one.question.nodes is None}
     lost = paid = Fraction(0)
-    for debit, left, right in zip(purse.debits, recorder.calls, replayer.calls, strict=True):
-        loss = loss_of(debit, left, right)
+    for place, debit in enumerate(purse.debits):
+        of_a_record = replace(debit, sensitivity=debit.sensitivity / schema.rows_per_person)
+        loss = sum((loss_of(of_a_record, one[place], two[place]) for one, two in pairwise(calls)), Fraction(0))
         lost, paid = lost + loss, paid + debit.epsilon
         assert lost <= paid, f"{debit.label}: rounds cost more than their debits"
         if isinstance(draft.structure, Grid) or debit.label in on_grids:

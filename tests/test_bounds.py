@@ -126,12 +126,12 @@ def test_a_draft_with_epsilon(here: Path) -> None:
     assert isinstance(age, Numeric)
     assert age.upper in (80, 90, 100)
     assert schema.budget == 4
-    assert "1/10 spent in 1 publication, 39/10 of 4 left" in done("account", "show", "crowd.csv")
+    assert "1/10 spent for each record in 1 publication, 39/10 of 4 left" in done("account", "show", "crowd.csv")
     assert "must not exist yet" in refused("draft", "crowd.csv", "--epsilon", "0.1")
     assert "1/10 spent" in done("account", "show", "crowd.csv")
     (here / "crowd.schema.yaml").write_text(text.replace("confirmed: false", "confirmed: true"))
     done("publish", "crowd.csv", "--epsilon", "1", "--out", "out")
-    assert "11/10 spent in 2 publications" in done("account", "show", "crowd.csv")
+    assert "11/10 spent for each record in 2 publications" in done("account", "show", "crowd.csv")
 
 
 def test_an_epsilon_that_is_too_small_finds_no_bounds(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_whole_way_from_a_file_to_a_release(here: Path, kind: str) -> None:
     assert "±" in done("query", "out", "age between 30 and 40 and sex = 'Female'")
     assert done_json("sample", "out", "--rows", 50, "--out", "synthetic.csv")["rows"] == 50
     done("records", "out", "--out", "records.parquet")
-    assert "1 spent in 1 publication," in done("account", "show", data.name)
+    assert "1 spent for each record in 1 publication," in done("account", "show", data.name)
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
 
 

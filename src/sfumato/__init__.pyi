@@ -89,6 +89,7 @@ from sfumato.schema.taxonomy import Taxonomy as Taxonomy
 from sfumato.tables.draft import Drafted as Drafted
 from sfumato.tables.encode import Coded as Coded
 from sfumato.tables.findings import Finding as Finding
+from sfumato.tables.persons import RowsOfPersons as RowsOfPersons
 from sfumato.without_epsilon import WITHOUT_EPSILON as WITHOUT_EPSILON
 from sfumato.without_epsilon import MethodWithoutEpsilon as MethodWithoutEpsilon
 from sfumato.without_epsilon.mondrian import SplitScore as SplitScore

@@ -42,6 +42,7 @@ from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
 from sfumato.tables.encode import Coded, encode, refuse_misfits
 from sfumato.tables.frames import is_spark
+from sfumato.tables.persons import KEY_BYTES
 from sfumato.tables.sketch import SUFFIX, Sketch, published_only, sketch_of
 from sfumato.tables.sources import open_table
 from sfumato.without_epsilon.method import MethodWithoutEpsilon
@@ -83,10 +84,14 @@ class Account:
         """Say what a publication would cost, line by line, touching no data."""
         if not isinstance(method, Method):
             raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
-        asked = (method, epsilon_of(epsilon))
+        return self._by_row(method, epsilon_of(epsilon)).times(self.schema.rows_per_person)
+
+    def _by_row(self, method: Method, epsilon: Fraction) -> Schedule:
+        """What each row costs; of a person, at most so many count that all of them cost epsilon."""
+        asked = (method, epsilon)
         if self._planned is None or self._planned[0] != asked:
             model_type(method.model)
-            self._planned = (asked, method.plan(self.schema, asked[1]))
+            self._planned = (asked, method.plan(self.schema, epsilon / self.schema.rows_per_person))
         return self._planned[1]
 
     def publish(
@@ -136,7 +141,7 @@ class Account:
         if despite_budget:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
         price = epsilon_of(epsilon)
-        schedule = self.plan(method, price)
+        schedule = self._by_row(method, price)
         return self._publish_privately(table, method, price, schedule, counting, others, out, unsafe_seed, report)
 
     def _publish_privately(
@@ -153,20 +158,24 @@ class Account:
     ) -> Release:
         """Publish noisy counts at a price: reserve epsilon, run the method behind a meter, seal what it drafts."""
         counting.refuse_schema(self.schema)
-        mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
+        stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
+        mechanisms, records = Exact(stream), self.schema.rows_per_person
+        key = None if self.schema.person is None else stream.take(KEY_BYTES)
         if mechanisms.secure:
-            self._ledger.refuse_beyond(epsilon)
+            self._ledger.refuse_beyond(epsilon, self.schema.unit)
         with contextlib.ExitStack() as stack:
             space = space_for(method.expected_cells(self.schema), self.schema)
             staging = out and stack.enter_context(staged_folder(out, space))
             report("reading the table")
-            counted = stack.enter_context(counting.opened(table, self.schema))
+            counted = stack.enter_context(counting.opened(table, self.schema, key))
             if mechanisms.secure:
                 others.refuse_same_people()
             with self._paying(method, epsilon, mechanisms) as payer:
                 domain = Domain(self.schema.shape, len(self.schema.classes))
                 reader = model_type(method.model).reader()
-                meter = Meter(counted, payer, mechanisms, domain, lambda debit: report(debit.label), reader.refuse)
+                meter = Meter(
+                    counted, payer, mechanisms, domain, lambda debit: report(debit.label), reader.refuse, records
+                )
                 draft = method.publish(meter, self.schema, schedule)
                 blank = certificate(method, payer.id, self.schema, draft.steps, secure=mechanisms.secure)
                 release = sealed(draft, self.schema, blank, meter)
@@ -185,7 +194,7 @@ class Account:
 
         If even that cannot be written, the reservation stays open and holds all of it: the safe side.
         """
-        payer = self._ledger.reserve(method.name, epsilon) if mechanisms.secure else Unbooked(epsilon)
+        payer = self._ledger.reserve(method.name, epsilon, self.schema.unit) if mechanisms.secure else Unbooked(epsilon)
         try:
             yield payer
         except BaseException:
@@ -324,6 +333,7 @@ def certificate(
         secure=secure,
         schema_digest=schema.digest,
         steps=steps,
+        rows_per_person=schema.most_rows,
     )
 
 
@@ -340,7 +350,8 @@ def sealed(draft: Draft, schema: Schema, blank: Manifest, meter: Meter) -> Relea
     if draft.notes or any(type(step) is not str for step in draft.steps):
         raise PrivacyError("what is published with an epsilon must have steps in words, and no notes", MISTAKE)
     manifest = replace(blank, debits=meter.debits)
-    if most_paid(draft) > manifest.epsilon or not each_is_paid(draft, meter.debits):
+    records = schema.rows_per_person
+    if most_paid(draft, records) > manifest.epsilon or not each_is_paid(draft, meter.debits, records):
         raise PrivacyError("the noise of what is published must be worth no more than was paid", MISTAKE)
     release = Release(schema, draft, manifest)
     _ = release.model  # which refuses what it cannot read
@@ -429,13 +440,16 @@ def seeded_release(
 
 
 class Rehearsal:
-    """A method at work on coded rows that are nobody's, again and again, without a ledger: for audits."""
+    """A method at work on coded rows that are nobody's, again and again, without a ledger: for audits.
+
+    Where the schema names persons, the rows are those that count.
+    """
 
     def __init__(self, method: Method, schema: Schema, epsilon: Fraction, unsafe_seed: int | None = None) -> None:
         """Plan once; draw from the operating system, or from a seed."""
         self._method, self._schema, self._epsilon = method, schema, epsilon
         self._mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
-        self._schedule = method.plan(schema, epsilon)
+        self._schedule = method.plan(schema, epsilon / schema.rows_per_person)
 
     def run(
         self, columns: Sequence[Codes], classes: Codes, mechanisms: Mechanisms | None = None
@@ -443,6 +457,7 @@ class Rehearsal:
         """Publish rows, by mechanisms that record or replay if they are given; return the draft and its debits."""
         domain = Domain(self._schema.shape, len(self._schema.classes))
         engine, reader = MemoryEngine(columns, classes), model_type(self._method.model).reader()
+        payer, records = Unbooked(self._epsilon), self._schema.rows_per_person
         chosen = mechanisms or self._mechanisms
-        meter = Meter(engine, Unbooked(self._epsilon), chosen, domain, None, reader.refuse)
+        meter = Meter(engine, payer, chosen, domain, None, reader.refuse, records)
         return self._method.publish(meter, self._schema, self._schedule), meter.debits

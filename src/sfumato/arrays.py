@@ -60,3 +60,22 @@ def row_keys(columns: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> In
         keys = keys * size + column
         bound *= size
     return keys
+
+
+def packed_rows(columns: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:
+    """The bytes of rows, a line for each: rows whose columns are equal, and only those, have equal bytes.
+
+    >>> packed_rows([np.array([1, 2], np.uint8), np.array([3, 513], "<u2")]).tolist()
+    [[1, 3, 0], [2, 1, 2]]
+    """
+    pieces = [np.ascontiguousarray(one).view(np.uint8).reshape(len(one), one.itemsize) for one in columns]
+    return np.concatenate(pieces, axis=1)
+
+
+def unpacked_rows(rows: NDArray[np.uint8], kinds: Sequence[str]) -> list[NDArray[Any]]:
+    """The columns of packed rows, by their types."""
+    ends = np.cumsum([np.dtype(kind).itemsize for kind in kinds])
+    pieces = np.split(rows, ends[:-1], axis=1)
+    return [
+        np.ascontiguousarray(piece).view(kind).reshape(len(rows)) for piece, kind in zip(pieces, kinds, strict=True)
+    ]

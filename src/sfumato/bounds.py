@@ -73,27 +73,38 @@ def private_bounds(
     ledger: Ledger,
     missing_values: list[str],
     *,
+    person: str | None = None,
+    rows_per_person: int = 1,
     watch: Callable[[str], None] = lambda _: None,
     unsafe_seed: int | None = None,
 ) -> dict[str, tuple[Bounds, int]]:
     """The bounds of columns, and how many rows each leaves out, about; what was paid stands in the ledger.
 
+    Where a column tells the `person`, so many rows of each count at most, and epsilon is spent on persons.
     `unsafe_seed` is for tests: such bounds are not private.
     """
-    spend = payable(epsilon / (2 * len(columns)))
+    spend = payable(epsilon / rows_per_person / (2 * len(columns)))
     if spend <= 0:
         raise BudgetError("epsilon must be large enough to be shared among the bounds", "Use a larger epsilon.")
     grids = {name: public_grid(column) for name, column in columns.items()}
-    schema = Schema(name="bounds", confirmed=True, missing_values=missing_values, attributes=dict(grids))
+    schema = Schema(
+        name="bounds",
+        confirmed=True,
+        missing_values=missing_values,
+        person=person,
+        rows_per_person=rows_per_person,
+        attributes=dict(grids),
+    )
     mechanisms = Exact(None if unsafe_seed is None else SeededStream(unsafe_seed))
     counting = Counting.of("auto", None, None, Path(ledger.path).resolve().parent)
     counting.refuse_schema(schema)
-    ledger.refuse_beyond(epsilon)
+    ledger.refuse_beyond(epsilon, schema.unit)
     watch("reading the table")
     with counting.opened(table, schema) as engine:
-        payer = ledger.reserve(METHOD, epsilon)
+        payer = ledger.reserve(METHOD, epsilon, schema.unit)
         try:
-            meter = Meter(engine, payer, mechanisms, Domain(schema.shape, 1), lambda debit: watch(debit.label))
+            domain, told = Domain(schema.shape, 1), lambda debit: watch(debit.label)
+            meter = Meter(engine, payer, mechanisms, domain, told, records=rows_per_person)
             found = _selected(meter, grids, schema, spend)
         except BaseException:
             with contextlib.suppress(LedgerError):

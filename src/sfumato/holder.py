@@ -33,6 +33,7 @@ from sfumato.tables.draft import Drafted, draft_schema
 from sfumato.tables.encode import Coded, Misfit, encode, refuse_misfits
 from sfumato.tables.findings import Finding, survey
 from sfumato.tables.microdata import is_statistics, labels_of
+from sfumato.tables.persons import RowsOfPersons
 from sfumato.tables.sources import open_table
 
 NOT_PRIVATE = "NOT PRIVATE: exact counts of the table, for the holder's eyes. Do not publish them."
@@ -47,6 +48,8 @@ def draft(
     decimal: str | None = None,
     date_format: str | None = None,
     codebook: str | Path | None = None,
+    person: str | None = None,
+    rows_per_person: int = 1,
     epsilon: str | float | Fraction | None = None,
     ledger: str | Path | None = None,
     budget: str | float | Fraction | None = None,
@@ -56,7 +59,8 @@ def draft(
 
     `decimal` is the mark of numbers, "." or ",", and `date_format` the form of days, such as "DD/MM/YYYY", where they
     cannot be told from the values. A `codebook` (a file or a folder, or the labels inside a file of SPSS, Stata or SAS)
-    declares what needs no guess. With an `epsilon`, bounds are found privately and paid for in the table's `ledger`,
+    declares what needs no guess. `person` is the column that tells whom a row is about, of whom at most
+    `rows_per_person` rows count. With an `epsilon`, bounds are found privately and paid for in the table's `ledger`,
     which begins with the lifetime `budget` if there is none yet; all else of a draft is no more private than without.
     """
     opened = open_table(table)
@@ -70,13 +74,25 @@ def draft(
         budget=None if budget is None else epsilon_of(budget),
         watch=watch,
     )
+    if person is not None:
+        found = found.about(person, rows_per_person)
     if epsilon is None or not found.bounded:
         return found
     if ledger is None:
         raise BudgetError("bounds found with epsilon must be paid for in a ledger", "Name the ledger of the table.")
     book, price = Ledger(ledger, name, found.schema.budget), epsilon_of(epsilon)
-    missing = found.schema.missing_values
-    return found.with_bounds(private_bounds(table, found.bounded, price, book, missing, watch=watch))
+    facts = found.schema
+    bounds = private_bounds(
+        table,
+        found.bounded,
+        price,
+        book,
+        facts.missing_values,
+        person=facts.person,
+        rows_per_person=facts.rows_per_person,
+        watch=watch,
+    )
+    return found.with_bounds(bounds)
 
 
 def _book(table: Any, codebook: str | Path | None, columns: Sequence[str]) -> CodeBook | None:
@@ -89,8 +105,8 @@ def _book(table: Any, codebook: str | Path | None, columns: Sequence[str]) -> Co
 
 def check(table: Any, schema: Schema) -> Fit:
     """List the values of a table (a path or a frame) that would not fit, and what the schema would betray of it."""
-    found, findings = survey(open_table(table), schema)
-    return Fit(found.rows, found.misfits, found.outside, found.undeclared, findings)
+    found, findings, persons = survey(open_table(table), schema)
+    return Fit(found.rows, found.misfits, found.outside, found.undeclared, findings, persons)
 
 
 @dataclass(frozen=True)
@@ -105,7 +121,9 @@ class Fit:
     undeclared: tuple[str, ...]
     """columns that the schema does not name, so that they are not read"""
     findings: tuple[Finding, ...] = field(default=(), repr=False)
-    """what the schema would betray, and columns that say the same"""
+    """what the schema would betray, columns that say the same, and identifiers that repeat"""
+    persons: RowsOfPersons | None = field(default=None, repr=False)
+    """how many rows persons have, where the schema names them"""
 
     @property
     def fits(self) -> bool:

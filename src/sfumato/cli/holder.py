@@ -96,6 +96,7 @@ def _plain_statement(statement: Statement) -> dict[str, Any]:
         "budget": statement.budget,
         "spent": _plain_total(statement.spent),
         "left": statement.left,
+        "units": list(statement.units),
         "without_epsilon": [one.id for one in statement.without_epsilon],
         "publications": [
             {
@@ -103,6 +104,7 @@ def _plain_statement(statement: Statement) -> dict[str, Any]:
                 "at": one.at,
                 "method": one.method,
                 "outcome": one.outcome,
+                "unit": one.unit,
                 "reserved": _plain_total(one.reserved),
                 "paid": _plain_total(one.paid),
                 "debits": [
@@ -120,14 +122,21 @@ def _statement_text(statement: Statement) -> str:
     for one in statement.publications:
         rows = [(debit.label, _mechanism(debit), f"{float(debit.epsilon):.5f}") for debit in one.debits]
         held = f"holds {_in_words(one.held)}" if one.outcome == "open" else f"paid {_in_words(one.paid)}"
-        head = f"{one.at}  {one.method}  {one.outcome}, {held}  ({one.id})"
+        unit = f" for each {one.unit}" if one.held != math.inf else ""
+        head = f"{one.at}  {one.method}  {one.outcome}, {held}{unit}  ({one.id})"
         blocks.append(head + ("\n" + table(rows, ("round", "mechanism", "epsilon"), (2,)) if rows else ""))
     left = (
         "no lifetime budget is declared" if statement.left is None else f"{statement.left} of {statement.budget} left"
     )
     number = len(statement.publications)
     many = f"{number} publication{'' if number == 1 else 's'}"
-    blocks.append(f"{statement.name}: {_in_words(statement.spent)} spent in {many}, {left}")
+    unit = f" for each {statement.units[0]}" if len(statement.units) == 1 else ""
+    blocks.append(f"{statement.name}: {_in_words(statement.spent)} spent{unit} in {many}, {left}")
+    if len(statement.units) > 1:
+        blocks.append(
+            f"Epsilons were spent for each {' and for each '.join(statement.units)}. They do not add up: no number "
+            "bounds what all releases together tell of a person with many records."
+        )
     if statement.without_epsilon:
         blocks.append("Exact counts were published: no epsilon bounds what all releases of the table tell together.")
     return "\n\n".join(blocks)

@@ -300,7 +300,8 @@ def plan_shown(method: Method | MethodWithoutEpsilon, schema: Schema, epsilon: s
         plain = {"promise": promise.plain(), "adversary": promise.adversary, "published": list(kept.attributes)}
         published = f"Published, and alone read: {', '.join(kept.attributes)}"
         return plain, f"{promise.guarantee}\n\n{promise.adversary}\n\n{published}"
-    schedule = method.plan(schema, epsilon_of(epsilon))
+    records = schema.rows_per_person
+    schedule = method.plan(schema, epsilon_of(epsilon) / records).times(records)
     return {"schedule": {label: str(part) for label, part in schedule.parts.items()}}, _schedule_text(schedule)
 
 

@@ -11,7 +11,18 @@ from typing import Any
 import click
 
 import sfumato
-from sfumato import WITHOUT_EPSILON, Account, Categorical, Fit, Method, Release, Schema, find_data, named_only
+from sfumato import (
+    WITHOUT_EPSILON,
+    Account,
+    Categorical,
+    Fit,
+    Method,
+    Release,
+    RowsOfPersons,
+    Schema,
+    find_data,
+    named_only,
+)
 from sfumato.cli.options import (
     ENGINE_OPTIONS,
     EVERY,
@@ -53,6 +64,12 @@ MOST_CLASSES = 10
 WITH_CLASS, WITHOUT_CLASS = "diffgen", "diffmulti"
 """The method where none is named: of those that can publish any table, the one that answers counts best (see
 docs/benchmarks.md); diffgen must have a class to choose by."""
+FINDINGS = (
+    ("The schema would betray", True, False),
+    ("Paid for twice", False, False),
+    ("Several rows about one", False, True),
+)
+"""The titles of findings: of those that betray someone or not, and of those that say that an identifier repeats."""
 _DRAFT_HEAD = """\
 # A draft from private data, NOT confirmed. A schema is public: what stands here is published with every release.
 # No value that fewer than 20 rows have is written here, and bounds are rounded; what the rows have in common is your
@@ -70,6 +87,10 @@ _DRAFT_HEAD = """\
 @click.option("--decimal", metavar="MARK", help="The decimal mark, . or , where it cannot be told from the values.")
 @click.option(
     "--date-format", metavar="FORM", help="How days are written, such as DD/MM/YYYY, where it cannot be told."
+)
+@click.option("--person", metavar="COLUMN", help="The column that tells whom a row is about, if rows are not people.")
+@click.option(
+    "--rows-per-person", type=click.IntRange(min=1), default=1, help="How many rows of a person count at most."
 )
 @click.option("--epsilon", help="Find bounds of numbers and days privately, for this much, such as 0.05.")
 @click.option("--budget", help="The lifetime budget of the table, such as 4, to stand in the schema and in the ledger.")
@@ -91,6 +112,8 @@ def draft(
     decimal: str | None,
     date_format: str | None,
     codebook: str | None,
+    person: str | None,
+    rows_per_person: int,
     epsilon: str | None,
     budget: str | None,
     ledger: str | None,
@@ -113,6 +136,8 @@ def draft(
                 decimal=decimal,
                 date_format=date_format,
                 codebook=codebook,
+                person=person,
+                rows_per_person=rows_per_person,
                 epsilon=epsilon,
                 ledger=source.ledger(ledger),
                 budget=budget,
@@ -125,9 +150,11 @@ def draft(
             "schema": str(place),
             "attributes": {name: column.kind for name, column in columns},
             "reasons": dict(found.reasons),
+            "repeated": list(found.repeated),
         },
         laid_out([(name, column.kind, found.reasons[name]) for name, column in columns], ("column", "kind", "why"))
-        + f"\n\nwrote {place}\n{_class_text(found.schema)}\nCorrect it, run sfumato check, then set confirmed: true.",
+        + f"\n\nwrote {place}\n{_class_text(found.schema)}{_repeated_text(found.repeated)}\n"
+        "Correct it, run sfumato check, then set confirmed: true.",
     )
 
 
@@ -143,6 +170,17 @@ def _class_text(schema: Schema) -> str:
     if not few:
         return "It has no class."
     return f"It has no class. If something is to be predicted, name it: --target {' or '.join(few[:4])}, for example."
+
+
+def _repeated_text(columns: tuple[str, ...]) -> str:
+    """Warn of identifiers that several rows share."""
+    if not columns:
+        return ""
+    return (
+        f"\nSeveral rows share a value of {', '.join(columns)}. If one of them tells whom a row is about, a person "
+        f"with k rows has k times epsilon: then declare `person: {columns[0]}` and `rows_per_person`, and see what "
+        "sfumato check tells of it. (Where this draft says that so many rows have a value, they may be few persons.)"
+    )
 
 
 @click.command()
@@ -185,9 +223,18 @@ def _check_plain(fit: Fit) -> dict[str, Any]:
         "undeclared": list(fit.undeclared),
         "betrays": fit.betrays,
         "findings": [
-            {"columns": list(one.columns), "problem": one.problem, "remedy": one.remedy, "betrays": one.betrays}
+            {
+                "columns": list(one.columns),
+                "problem": one.problem,
+                "remedy": one.remedy,
+                "betrays": one.betrays,
+                "repeats": one.repeats,
+            }
             for one in fit.findings
         ],
+        "persons": None
+        if fit.persons is None
+        else {"number": fit.persons.persons, "most_rows": fit.persons.most, "rows_that_count": fit.persons.shares},
     }
 
 
@@ -201,15 +248,27 @@ def _check_text(fit: Fit) -> str:
         lines.append(f"{column}: {number:,} rows outside the declared range count in the nearest cell")
     if fit.undeclared:
         lines.append(f"not in the schema, so not read: {', '.join(fit.undeclared)}")
-    for title, betrays in (("The schema would betray", True), ("Paid for twice", False)):
-        found = [one for one in fit.findings if one.betrays is betrays]
+    for title, betrays, repeats in FINDINGS:
+        found = [one for one in fit.findings if (one.betrays, one.repeats) == (betrays, repeats)]
         if found:
             lines += [title, *(f"  {', '.join(one.columns)}: {one.problem}. {one.remedy}" for one in found)]
+    if fit.persons is not None and fit.persons.rows:
+        lines.append(_persons_text(fit.persons))
     if fit.fits and fit.rows:
         lines.append("Everything fits. (These numbers are not private: do not publish them.)")
     if not fit.rows:
         lines.append("The table is empty: a release of it would be noise.")
     return "\n".join(lines)
+
+
+def _persons_text(found: RowsOfPersons) -> str:
+    """What share of rows each bound keeps, and what it leaves to each row of an epsilon."""
+    rows = [(f"{bound:,}", f"{100 * share:.1f} %", f"epsilon / {bound:,}") for bound, share in found.shares.items()]
+    return (
+        f"{found.persons:,} persons, of whom the one with most has {found.most:,} rows\n"
+        + laid_out(rows, ("rows_per_person", "rows that count", "each at"), (0, 1, 2))
+        + "\nMore rows of a person tell more and are noisier: rows_per_person is public, so choose it by what is known."
+    )
 
 
 class Publish(ManyOptions):

@@ -56,7 +56,7 @@ def _inspect_text(release: Release, folder: str) -> str:
         "\n".join([visible(manifest.guarantee), *map(visible, manifest.warnings)]),
         _terms_text(release),
         "How it was made\n" + "\n".join(f"  {visible(step)}" for step in manifest.steps or ("in one step",)),
-        f"{release.groups:,} groups ({', '.join(map(visible, names))}), {about}{release.total:,} people",
+        f"{release.groups:,} groups ({', '.join(map(visible, names))}), {about}{release.total:,} {manifest.counted}",
         "Files\n" + "\n".join(f"  {visible(str(path))}" for path in sorted(Path(folder).iterdir())),
     ]
     return "\n\n".join(blocks)
@@ -78,8 +78,8 @@ def _zeros(release: Release) -> str:
     if all(one.epsilon for one in release.manifest.debits):
         return ""
     return (
-        "\nA round's epsilon is by how much it raised the most that any record has paid; 0 means that only paths which "
-        "had paid less were asked."
+        f"\nA round's epsilon is by how much it raised the most that any {release.manifest.unit} has paid; 0 means "
+        "that only paths which had paid less were asked."
     )
 
 

@@ -118,6 +118,7 @@ def _plain_odds(release: Release) -> dict[str, Any]:
     odds = odds_of(release)
     return {
         "epsilon": str(release.manifest.epsilon),
+        "unit": release.manifest.unit,
         "secure": release.manifest.secure,
         "odds_of_presence": odds.presence,
         "odds_of_value": odds.value,
@@ -130,12 +131,17 @@ def _plain_odds(release: Release) -> dict[str, Any]:
 def _odds_text(release: Release) -> str:
     odds = odds_of(release)
     rows = [tuple(map(_percent, beliefs)) for beliefs in odds.beliefs]
+    unit = release.manifest.unit
+    swapped, more = {
+        "record": ("it is taken out and another put in", " Someone with k records has k times epsilon."),
+        "person": ("all rows of the person are taken out and another's put in", ""),
+    }[unit]
     words = (
-        f"Whatever someone knows, this release multiplies their odds that a person is in the table by at most "
-        f"exp(epsilon) = {odds.presence:,.3g}. Odds that a person in it has one value and not another, by at most "
-        f"exp(2 epsilon) = {odds.value:,.3g}: the person's record is taken out and another put in."
+        f"Whatever someone knows, this release multiplies their odds that a {unit} is in the table by at most "
+        f"exp(epsilon) = {odds.presence:,.3g}. Odds that a {unit} in it has one value and not another, by at most "
+        f"exp(2 epsilon) = {odds.value:,.3g}: {swapped}.{more}"
     )
-    header = ("believed before", "that someone is in the table", "that someone has a value")
+    header = ("believed before", f"that a {unit} is in the table", f"that a {unit} has a value")
     return "\n\n".join([release.manifest.guarantee, words, "At most believed after\n" + table(rows, header, (0, 1, 2))])
 
 

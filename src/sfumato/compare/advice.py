@@ -152,7 +152,7 @@ class Stage:
 
     @classmethod
     def of(cls, schema: Schema, rows: int) -> Stage:
-        """Make people up."""
+        """Make people up; where the schema is of persons, each has as many rows as may count."""
         rng = np.random.default_rng(SEED)
         made, columns = rows, variables(schema)
         kinds = rng.choice(KINDS, made, p=_falling(KINDS))
@@ -164,13 +164,15 @@ class Stage:
                 follows = rng.random(made) < CLOSELY
                 scaled = codes[other] * column.leaves // columns[other].leaves
                 codes[name] = np.where(follows, scaled, codes[name])
-        values = pa.table({name: values_of(column, codes[name]) for name, column in columns.items()})
+        values = {name: values_of(column, codes[name]) for name, column in columns.items()}
+        if schema.person is not None:
+            values[schema.person] = pa.array(np.arange(made) // schema.rows_per_person)
         asked = tuple(tuple(questions(schema, ways, ASKED, rng)) for ways in WAYS)
         true = tuple(np.array([count(codes, one) for one in every]) for every in asked)
         plain = {name: written_plainly(column) for name, column in schema.attributes.items()}
         facts = {one: getattr(schema, one) for one in Schema.model_fields} | {"attributes": plain, "confirmed": True}
         confirmed = Schema(**facts)
-        return cls(confirmed, values, asked, true)
+        return cls(confirmed, pa.table(values), asked, true)
 
     def expect(self, method: Method, epsilon: Fraction) -> Expected:
         """Publish the made-up people and measure."""

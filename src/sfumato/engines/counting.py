@@ -25,6 +25,7 @@ from sfumato.schema.attributes import Identifier
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.storage import private_folder
 from sfumato.tables.frames import is_spark, spark_frame
+from sfumato.tables.persons import KEY_BYTES, LEAST_SORTED
 from sfumato.tables.sources import open_table
 from sfumato.tables.streams import BATCH_ROWS
 
@@ -146,38 +147,41 @@ class Counting:
             )
 
     @contextmanager
-    def opened(self, source: Any, schema: Schema) -> Iterator[CountEngine]:
+    def opened(self, source: Any, schema: Schema, key: bytes | None = None) -> Iterator[CountEngine]:
         """Read a table, refuse it if it does not fit its schema, and give its engine for as long as that is needed.
 
-        The folder for rows beyond memory is there before it is known whether there are any.
+        The folder for rows beyond memory is there before it is known whether there are any. By the `key`, a fresh one
+        if none is given, it is drawn which rows of a person count.
         """
         beside = self.scratch or Path(tempfile.gettempdir())
-        with private_folder(beside) as home, self._engine(source, schema, home) as engine:
+        key = os.urandom(KEY_BYTES) if key is None else key
+        with private_folder(beside) as home, self._engine(source, schema, home, key) as engine:
             yield engine
 
-    def _engine(self, source: Any, schema: Schema, home: Path) -> AbstractContextManager[CountEngine]:
+    def _engine(self, source: Any, schema: Schema, home: Path, key: bytes) -> AbstractContextManager[CountEngine]:
         if self.engine == "spark" or (self.engine == "auto" and is_spark(source)):
-            return self._spark(source, schema, home)
+            return self._spark(source, schema, home, key)
         room = max(self._allowed - least_memory(schema), 0)
-        return local_engine(open_table(source), schema, memory=room, home=home)
+        return local_engine(open_table(source), schema, memory=room, home=home, key=key)
 
     @property
     def _allowed(self) -> int:
         return available() // SHARE if self.memory is None else self.memory
 
     @contextmanager
-    def _spark(self, source: Any, schema: Schema, home: Path) -> Iterator[CountEngine]:
+    def _spark(self, source: Any, schema: Schema, home: Path, key: bytes) -> Iterator[CountEngine]:
         with spark_frame(source, self.master, home) as frame:
             from sfumato.engines.spark import spark_engine
 
-            with spark_engine(frame, schema) as counted:
+            with spark_engine(frame, schema, key) as counted:
                 yield counted
 
 
 def least_memory(schema: Schema) -> int:
     """Give the bytes that any table of a schema takes."""
     columns = _read(schema).values()
-    return LEAST + PER_VALUE * (BATCH_ROWS * len(columns) // 2 + sum(one.leaves for one in columns))
+    sorting = 0 if schema.person is None else LEAST_SORTED + PER_VALUE * BATCH_ROWS
+    return LEAST + sorting + PER_VALUE * (BATCH_ROWS * len(columns) // 2 + sum(one.leaves for one in columns))
 
 
 def _read(schema: Schema) -> dict[str, Predictor]:

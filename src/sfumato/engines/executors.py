@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.arrays import Codes
+from sfumato.arrays import Codes, packed_rows, unpacked_rows
 from sfumato.engines.kernel import Block, Layout, Round, Sums, count, gathered, merged
 from sfumato.errors import SfumatoError
 from sfumato.tables.coders import BatchCoder, CodedBatch
@@ -27,6 +27,8 @@ Batches = Iterator[pa.RecordBatch]
 
 CODED = "block binary, told binary"
 """The columns of coded rows: a block, or what there is to tell of a part of the table."""
+OF_PERSONS = "person binary, codes binary, told binary"
+"""The columns of coded rows that know whom they are about; or what there is to tell."""
 STANDING = "block binary, nodes binary"
 """The columns of blocks that know their nodes."""
 SUMMED = "piece int, sums binary"
@@ -50,20 +52,53 @@ class CodeRows:
         """Give blocks and, last, how many rows of which columns do not fit, and why; or what our own code refuses."""
         misfits: Counter[tuple[str, int]] = Counter()
         try:
-            for block in _fewer(gathered(self._coded(batches, misfits)), self.sizes):
-                yield _records(CODED, [block.packed()], [None])
+            yield from self._given(self._coded(batches, misfits))
             told: Any = [[*where, rows] for where, rows in misfits.items()]
         except SfumatoError as error:
             told = {"problem": error.problem, "remedy": error.remedy}
         if told:
-            yield _records(CODED, [None], [json.dumps(told).encode()])
+            nothing: list[list[Any]] = [[None]] * (len(self.columns.split(", ")) - 1)
+            yield _records(self.columns, *nothing, [json.dumps(told).encode()])
 
-    def _coded(self, batches: Batches, misfits: Counter[tuple[str, int]]) -> Iterator[list[Codes]]:
+    @property
+    def columns(self) -> str:
+        """The columns of what it gives."""
+        return CODED if self.coder.person is None else OF_PERSONS
+
+    def _given(self, coded: Iterator[tuple[list[Codes], Any]]) -> Batches:
+        """Blocks or, where it is drawn later which rows count, rows and whom they are about."""
+        if self.coder.person is None:
+            for block in _fewer(gathered(codes for codes, _ in coded), self.sizes):
+                yield _records(CODED, [block.packed()], [None])
+            return
+        for codes, persons in coded:
+            rows = [one.tobytes() for one in packed_rows(codes)]
+            yield _records(OF_PERSONS, persons.to_pylist(), rows, [None] * len(rows))
+
+    def _coded(self, batches: Batches, misfits: Counter[tuple[str, int]]) -> Iterator[tuple[list[Codes], Any]]:
         for batch in batches:
             coded: CodedBatch = self.coder.code(batch)
             misfits.update(coded.misfits)
             columns = [coded.columns[name] for name in self.names]
-            yield columns if self.has_classes else [*columns, np.zeros(coded.rows, np.uint8)]
+            yield columns if self.has_classes else [*columns, np.zeros(coded.rows, np.uint8)], coded.persons
+
+
+@dataclass(frozen=True)
+class GatherRows:
+    """Puts coded rows that were drawn together to blocks."""
+
+    kinds: tuple[str, ...]
+    """the types of the columns and of the classes"""
+    sizes: tuple[int, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Give blocks."""
+        for block in _fewer(gathered(map(self._columns, batches)), self.sizes):
+            yield _records(CODED, [block.packed()], [None])
+
+    def _columns(self, batch: pa.RecordBatch) -> list[Codes]:
+        rows = np.frombuffer(b"".join(batch.columns[0].to_pylist()), np.uint8).reshape(batch.num_rows, -1)
+        return unpacked_rows(rows, self.kinds)
 
 
 def _fewer(blocks: Iterator[Block], sizes: tuple[int, ...]) -> Iterator[Block]:

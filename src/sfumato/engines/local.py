@@ -21,12 +21,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.arrays import Codes, Integers, row_keys
+from sfumato.arrays import Codes, Integers, packed_rows, row_keys, unpacked_rows
 from sfumato.engines.kernel import BLOCK, Block, Layout, Round, Sums, count, gathered, merged
 from sfumato.engines.rounds import Answer, Asked
 from sfumato.errors import CountError, SfumatoError, TableError, guarded, too_large
@@ -36,6 +36,7 @@ from sfumato.geometry.walk import Nodes
 from sfumato.privacy.tally import Combinations, CountEngine, Counts, Tally
 from sfumato.schema.schema import Schema
 from sfumato.tables.encode import Reading, cores, refuse_misfits
+from sfumato.tables.persons import Draw, PackedRows
 from sfumato.tables.streams import Table
 
 OWN = 1 << 24
@@ -273,14 +274,15 @@ def in_turns(number: int, work: Callable[[Iterator[int]], Result], most: int) ->
 
 
 @contextmanager
-def local_engine(table: Table, schema: Schema, *, memory: int, home: Path) -> Iterator[CountEngine]:
+def local_engine(table: Table, schema: Schema, *, memory: int, home: Path, key: bytes = b"") -> Iterator[CountEngine]:
     """Read a table and give an engine that counts it; when the block ends, nothing is left of either.
 
     `memory` is how many bytes the rows may take; if they are more, they go to `home`, which only its owner may enter.
+    By the `key` it is drawn which rows of a person count.
     """
     kept = Kept(memory, home)
     try:
-        yield LocalEngine(kept.read(table, schema))
+        yield LocalEngine(kept.read(table, schema, key))
     finally:
         kept.close()
 
@@ -299,17 +301,17 @@ class Kept:
         """Say nothing that was seen."""
         return "Kept(...)"
 
-    def read(self, table: Table, schema: Schema) -> Rows:
-        """Code the whole table, refuse it if it does not fit its schema, and merge rows that are alike if that pays."""
-        reading = Reading(table, schema)
-        names = [*schema.predictors, *([] if schema.target is None else [schema.target])]
+    def read(self, table: Table, schema: Schema, key: bytes) -> Rows:
+        """Code the whole table, refuse it if it does not fit its schema, and merge rows that are alike if that pays.
 
-        def parts() -> Iterator[Sequence[Codes]]:
-            for batch in reading.batches():
-                codes = [batch.columns[name] for name in names]
-                yield codes if schema.target is not None else [*codes, np.zeros(batch.rows, np.uint8)]
-
-        blocks = gathered(parts())
+        Of persons, rows are drawn; half of the memory is for that.
+        """
+        reading = Reading(table, schema, schema.person)
+        parts = _coded(reading, schema)
+        if schema.person is not None:
+            self._room //= 2
+            parts = _drawn(parts, Draw(schema.rows_per_person, key, self._home, self._room))
+        blocks = gathered(codes for codes, _ in parts)
         while (block := guarded(lambda: next(blocks, None), _unkept)) is not None:
             guarded(partial(self._add, block), _unkept)
         refuse_misfits(reading.told())
@@ -338,6 +340,31 @@ class Kept:
         """Let the file go, if there is one."""
         if self._file is not None:
             self._file.close()
+
+
+Coded = tuple[Sequence[Codes], Any]
+"""The codes of some rows, the classes last; and whom each is about."""
+
+
+def _coded(reading: Reading, schema: Schema) -> Iterator[Coded]:
+    """The codes of a table, part by part."""
+    names = [*schema.predictors, *([] if schema.target is None else [schema.target])]
+    for batch in reading.batches():
+        codes = [batch.columns[name] for name in names]
+        yield codes if schema.target is not None else [*codes, np.zeros(batch.rows, np.uint8)], batch.persons
+
+
+def _drawn(parts: Iterator[Coded], draw: Draw) -> Iterator[Coded]:
+    """The codes of the rows that count; whom they are about is of no more use."""
+    kinds: list[str] = []
+
+    def packed() -> Iterator[tuple[Any, PackedRows]]:
+        for codes, persons in parts:
+            kinds[:] = [one.dtype.str for one in codes]
+            yield persons, packed_rows(codes)
+
+    for rows in draw.rows(packed()):
+        yield unpacked_rows(rows, kinds), None
 
 
 def _unkept(error: BaseException) -> SfumatoError:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.engines.executors import CODED, STANDING, SUMMED, AddSums, CodeRows, CountBlocks, MoveRows
+from sfumato.engines.executors import CODED, STANDING, SUMMED, AddSums, CodeRows, CountBlocks, GatherRows, MoveRows
 from sfumato.engines.kernel import Layout, Round, Sums
 from sfumato.engines.rounds import Answer, Asked
 from sfumato.errors import CountError, SfumatoError, TableError, guarded
@@ -92,11 +92,14 @@ Task = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 @contextmanager
-def spark_engine(dataframe: DataFrame, schema: Schema) -> Iterator[CountEngine]:
-    """Code a data frame and give an engine that counts it; when the block ends, nothing of either stays cached."""
+def spark_engine(dataframe: DataFrame, schema: Schema, key: bytes = b"") -> Iterator[CountEngine]:
+    """Code a data frame and give an engine that counts it; when the block ends, nothing of either stays cached.
+
+    By the `key` it is drawn which rows of a person count.
+    """
     room = guarded(lambda: Room(dataframe.sparkSession), _unread)
     try:
-        rows = guarded(lambda: _coded(room, dataframe, schema), _unread)
+        rows = guarded(lambda: _coded(room, dataframe, schema, key), _unread)
         yield SparkEngine(room, rows, layout_of(schema))
     finally:
         room.leave()
@@ -194,18 +197,19 @@ def layout_of(schema: Schema) -> Layout:
 def coding_of(columns: Collection[str], schema: Schema) -> CodeRows:
     """What codes a table with these columns; it reads those that the coder names, in their order."""
     names = (*schema.predictors, *(() if schema.target is None else (schema.target,)))
-    coder = coder_of(declared_columns(lambda names: [one for one in names if one not in columns], schema), schema)
+    declared = declared_columns(lambda names: [one for one in names if one not in columns], schema, schema.person)
+    coder = coder_of(declared, schema, schema.person)
     return CodeRows(coder, names, schema.target is not None, (*schema.shape, len(schema.classes)))
 
 
 def keep_coded(room: Room, dataframe: DataFrame, schema: Schema) -> DataFrame:
-    """Blocks and what there is to tell of them, which are coded when they are first read."""
+    """Blocks, or rows of persons, and what there is to tell of them, which are coded when they are first read."""
     task = coding_of(dataframe.columns, schema)
-    chosen = room.adopted(dataframe).select(*map(backticked, task.coder.encoders))
-    return room.keep(room.mapped(chosen, task, CODED))
+    chosen = room.adopted(dataframe).select(*map(backticked, task.coder.columns))
+    return room.keep(room.mapped(chosen, task, task.columns))
 
 
-def _coded(room: Room, dataframe: DataFrame, schema: Schema) -> DataFrame:
+def _coded(room: Room, dataframe: DataFrame, schema: Schema, key: bytes) -> DataFrame:
     """Code the table in one scan, and refuse what does not fit."""
     coded = keep_coded(room, dataframe, schema)
     misfits: Counter[tuple[str, int]] = Counter()
@@ -215,7 +219,28 @@ def _coded(room: Room, dataframe: DataFrame, schema: Schema) -> DataFrame:
             raise TableError(plain["problem"], plain["remedy"])
         misfits.update({(name, reason): rows for name, reason, rows in plain})
     refuse_misfits(Coded({}, 0, misfits_of(misfits)))
-    return coded.select("block")
+    return (coded if schema.person is None else _drawn(room, coded, schema, key)).select("block")
+
+
+def _drawn(room: Room, coded: DataFrame, schema: Schema, key: bytes) -> DataFrame:
+    """The blocks of the rows that count: the same rows that `tables.persons` draws by the same key.
+
+    Spark does what DuckDB does there: it sorts beyond memory, and every lot is the same whenever it is computed again.
+    """
+    from pyspark.sql import Window, functions
+
+    layout, copies = layout_of(schema), Window.partitionBy("person", "codes").orderBy("codes")
+    copy = functions.concat(functions.row_number().over(copies).cast("string"), functions.lit(":")).cast("binary")
+    numbered = coded.where("person IS NOT NULL").select("person", "codes", copy.alias("copy"))
+    lot = functions.sha2(functions.concat(functions.lit(bytearray(key)), "copy", "codes", "person"), 256)
+    place = functions.row_number().over(Window.partitionBy("person").orderBy(lot, "codes"))
+    placed = numbered.select("codes", place.alias("place")).where(f"place <= {schema.rows_per_person}").select("codes")
+    alone = coded.where("person IS NULL AND codes IS NOT NULL").select("codes")
+    gather = GatherRows((*layout.columns, layout.classes), (*schema.shape, len(schema.classes)))
+    drawn = room.keep(room.mapped(placed.union(alone), gather, CODED))
+    drawn.count()
+    room.drop(coded)
+    return drawn
 
 
 class SparkEngine:

@@ -100,6 +100,10 @@ class Schedule:
         parts = {label: grains_of(part) * GRAIN for label, part in self.parts.items() if label != last}
         return replace(self, parts=parts | {last: whole - sum(parts.values(), Fraction(0))})
 
+    def times(self, records: int) -> Schedule:
+        """What all of a person's records cost, if there are so many of them."""
+        return replace(self, parts={label: records * part for label, part in self.parts.items()})
+
     @property
     def rounds(self) -> tuple[str, ...]:
         """The labels of the rounds that are known beforehand."""

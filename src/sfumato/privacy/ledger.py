@@ -33,6 +33,9 @@ ENDING = ".ledger"
 SUFFIX = ".head"
 """What the name of the witness's file has after the ledger's."""
 
+RECORD = "record"
+"""What an epsilon is spent on where the schema names no persons."""
+
 Outcome = Literal["published", "failed", "settled by hand"]
 """How a publication ended."""
 
@@ -49,6 +52,8 @@ class Publication:
     debits: tuple[Debit | NonPrivate, ...] = field(default=())
     digest: str | None = None
     """of the manifest, if the release was written by the publication itself"""
+    unit: str = RECORD
+    """what its epsilon is spent on: each record, or each person as a column tells"""
 
     @property
     def paid(self) -> Total:
@@ -76,8 +81,19 @@ class Statement:
 
     @property
     def spent(self) -> Total:
-        """What is paid or held; infinity once something was published without epsilon."""
+        """What is paid or held; infinity once something was published without epsilon, or for different units.
+
+        What was paid for each record bounds nothing for a person of many, nor the other way round.
+        """
+        if len(self.units) > 1:
+            return INFINITE
         return sum((publication.held for publication in self.publications), Fraction(0))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """What epsilons were spent on, in the order in which they came."""
+        paid = (one.unit for one in self.publications if one.held and one.held != INFINITE)
+        return tuple(dict.fromkeys(paid))
 
     @property
     def without_epsilon(self) -> tuple[Publication, ...]:
@@ -111,8 +127,15 @@ class Statement:
                 "Leave the seed out, or try it on a table that is nobody's.",
             )
 
-    def refuse_beyond(self, epsilon: Fraction) -> None:
-        """Refuse an epsilon that the lifetime budget cannot pay."""
+    def refuse_beyond(self, epsilon: Fraction, unit: str = RECORD) -> None:
+        """Refuse an epsilon that the lifetime budget cannot pay, or that is spent on something else than the others."""
+        other = [one for one in self.units if one != unit]
+        if self.budget is not None and other:
+            raise BudgetError(
+                f"the unit ({unit[:60]}) must be that of the table's other releases, {other[0][:60]}: epsilons of "
+                "different units do not add up, and the lifetime budget bounds their sum",
+                "Publish by that unit, or give the bound up with `sfumato account amend --budget none`.",
+            )
         if self.left is not None and self.without_epsilon:
             raise BudgetError(
                 f"epsilon ({epsilon}) must be at most the 0 left of the lifetime budget {self.budget}: the table was "
@@ -267,7 +290,7 @@ class Ledger:
     def _identify(self, db: sqlite3.Connection) -> None:
         """Give a ledger that has none an id."""
         if self._identity(db) is None:
-            for statement in guarded_table("identity", "id text primary key"):
+            for statement in table_layout("identity", "id text primary key"):
                 db.execute(statement)
             db.execute("insert into identity values (?)", (str(uuid.uuid4()),))
 
@@ -331,8 +354,18 @@ class Ledger:
                 if epsilon == str(INFINITE)
                 else Debit(label, mechanism, fraction_of(epsilon), fraction_of(sensitivity), cells)
             )
+        units = dict(db.execute("select publication, unit from unit").fetchall()) if _knows_units(db) else {}
         publications = tuple(
-            Publication(key, at, method, total_of(epsilon), outcome or "open", tuple(debits.get(key, ())), digest)
+            Publication(
+                key,
+                at,
+                method,
+                total_of(epsilon),
+                outcome or "open",
+                tuple(debits.get(key, ())),
+                digest,
+                str(units.get(key, RECORD)),
+            )
             for key, at, method, epsilon, outcome, digest in db.execute(
                 "select p.id, p.at, p.method, p.epsilon, s.outcome, s.digest from publication p "
                 "left join settlement s on s.publication = p.id order by p.rowid"
@@ -340,20 +373,21 @@ class Ledger:
         )
         return Statement(self._owner(db), self._budget(db), publications)
 
-    def refuse_beyond(self, epsilon: Fraction) -> None:
+    def refuse_beyond(self, epsilon: Fraction, unit: str = RECORD) -> None:
         """Refuse an epsilon that the lifetime budget cannot pay, before anything is read or reserved."""
-        self.statement().refuse_beyond(epsilon)
+        self.statement().refuse_beyond(epsilon, unit)
 
-    def reserve(self, method: str, epsilon: Fraction) -> Reservation:
+    def reserve(self, method: str, epsilon: Fraction, unit: str = RECORD) -> Reservation:
         """Set a publication's whole epsilon aside, or refuse, in one transaction."""
         _refuse_nothing("epsilon", epsilon)
         self.begin()
         with self._transaction() as db:
             self._check_format(db)
             self._check_owner(db)
-            self._statement(db).refuse_beyond(epsilon)
+            self._statement(db).refuse_beyond(epsilon, unit)
             self._identify(db)
             key = self._open_publication(db, method, epsilon)
+            self._note_unit(db, key, unit)
         return Reservation(self, key, epsilon)
 
     def refuse_disclosure(self, *, despite_budget: bool) -> None:
@@ -375,6 +409,16 @@ class Ledger:
         key = str(uuid.uuid4())
         db.execute("insert into publication values (?, ?, ?, ?)", (key, _now(), method, str(epsilon)))
         return key
+
+    @staticmethod
+    def _note_unit(db: sqlite3.Connection, publication: str, unit: str) -> None:
+        """Note what an epsilon is spent on, if it is not each record, in a table that is made when it is needed."""
+        if unit == RECORD:
+            return
+        if not _knows_units(db):
+            for statement in table_layout(*UNIT_TABLE):
+                db.execute(statement)
+        db.execute("insert into unit values (?, ?)", (publication, unit))
 
     def debit(self, publication: str, debit: Debit) -> None:
         """Write one debit, durably, for an open publication that can still pay it."""
@@ -527,6 +571,12 @@ TABLES = {
         outcome text not null check (outcome in ('published', 'failed', 'settled by hand')), digest text""",
 }
 """The tables that every ledger has, with their columns."""
+UNIT_TABLE = (
+    "unit",
+    "publication text primary key references publication(id), unit text not null",
+    *("rowid", "publication"),
+)
+"""The table of ledgers of persons: what publications spent epsilon on, if not on each record; with its keys."""
 ONCE = [*((table, "rowid") for table in TABLES), ("publication", "id"), ("settlement", "publication")]
 """Keys that no second row may have: an `insert or replace` would remove the first."""
 LAST = " union all ".join(f"select max(rowid) as last from {table}" for table in TABLES)
@@ -539,17 +589,17 @@ def layout() -> Iterator[str]:
     """The statements that make the tables of a ledger, which refuse to change what they hold."""
     yield f"pragma application_id = {APPLICATION}"
     for table, columns in TABLES.items():
-        yield from guarded_table(table, columns)
-    for table, key in ONCE:
-        same = f"when exists (select 1 from {table} where {key} = new.{key})"
-        yield f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}"
+        yield from table_layout(table, columns, *(key for one, key in ONCE if one == table))
 
 
-def guarded_table(table: str, columns: str) -> Iterator[str]:
-    """The statements that make a table to which rows are only added."""
+def table_layout(table: str, columns: str, *keys: str) -> Iterator[str]:
+    """The statements that make one table, in which no second row may have the keys of a first."""
     yield f"create table {table} ({columns})"
     for change in ("update", "delete"):
         yield f"create trigger {table}_{change} before {change} on {table} {REFUSE}"
+    for key in keys:
+        same = f"when exists (select 1 from {table} where {key} = new.{key})"
+        yield f"create trigger {table}_{key}_once before insert on {table} {same} {REFUSE}"
 
 
 def ledgers_in(folder: Path) -> list[Path]:
@@ -570,6 +620,10 @@ def _name_of(path: Path) -> str | None:
     with suppress(LedgerError):
         return Ledger.open(path)._name
     return None
+
+
+def _knows_units(db: sqlite3.Connection) -> bool:
+    return db.execute("select 1 from sqlite_master where type = 'table' and name = 'unit'").fetchone() is not None
 
 
 def total_of(text: str) -> Total:

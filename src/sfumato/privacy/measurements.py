@@ -207,28 +207,28 @@ class Draft:
         return sum(one.counts.size for one in self.measurements)
 
 
-def each_is_paid(draft: Draft, debits: Sequence[Debit]) -> bool:
-    """Tell whether every measurement has one debit of its own name, which pays for its noise.
+def each_is_paid(draft: Draft, debits: Sequence[Debit], records: int = 1) -> bool:
+    """Tell whether every measurement has one debit of its own name, which pays for its noise, for so many records.
 
     On a grid that is at least the rate of the noise. For nodes of a tree a debit tells only by how much the round has
     raised the most that anyone has paid, so there the name must do; `most_paid` adds up the paths.
     """
     for one in draft.measurements:
         paid = [debit.epsilon for debit in debits if debit.label == one.label]
-        if len(paid) != 1 or (one.question.nodes is None and max(one.noisy.rates, default=0) > paid[0]):
+        if len(paid) != 1 or (one.question.nodes is None and records * max(one.noisy.rates, default=0) > paid[0]):
             return False
     return True
 
 
-def most_paid(draft: Draft) -> Fraction:
-    """The most that the measurements have cost any record, by the rates of their noise.
+def most_paid(draft: Draft, records: int = 1) -> Fraction:
+    """The most that the measurements have cost any person of so many records, by the rates of their noise.
 
     A count with noise of rate r costs r to everyone counted in it. A grid counts everyone once, so it costs the largest
     of its rates at most; the nodes of a tree cost their rates to those on the path through them. Choices leave no noise
     behind, so they are not in the sum.
     """
     on_grids = [max(one.noisy.rates, default=Fraction(0)) for one in draft.measurements if one.question.nodes is None]
-    return sum(on_grids, Fraction(0)) + _most_on_a_path(draft)
+    return records * (sum(on_grids, Fraction(0)) + _most_on_a_path(draft))
 
 
 def _most_on_a_path(draft: Draft) -> Fraction:

@@ -1,7 +1,8 @@
 """The only door to the data: a method asks, the meter writes the debit, then looks, then answers with noise.
 
 The epsilon that a place is charged is the epsilon that scales its noise: it is one number. The debit is by how much a
-round raises the most that any record was charged. True counts and scores stay inside, also when something fails.
+round raises the most that any record was charged or, where a table is about persons of whom at most m records count, m
+times that (docs/privacy.md, Persons). True counts and scores stay inside, also when something fails.
 """
 
 from __future__ import annotations
@@ -110,13 +111,12 @@ class Price:
         different, index = np.unique(self.multiples, return_inverse=True)
         return tuple(self.unit * int(multiple) for multiple in different), read_only(index)
 
-    @property
-    def in_words(self) -> str:
-        """What a debit says where places pay different amounts; else nothing."""
+    def in_words(self, records: int) -> str:
+        """What a debit says where places pay different amounts, for so many records; else nothing."""
         amounts, _ = self.rates
         if len(amounts) <= 1:
             return ""
-        return f", epsilon {float(amounts[0]):.4g} to {float(amounts[-1]):.4g} by place"
+        return f", epsilon {float(records * amounts[0]):.4g} to {float(records * amounts[-1]):.4g} by place"
 
 
 class Payer(Protocol):
@@ -141,8 +141,9 @@ class Meter:
         domain: Domain,
         watch: Callable[[Debit], None] | None = None,
         refuse_unreadable: Callable[[Question], None] | None = None,
+        records: int = 1,
     ) -> None:
-        """Stand between a method and an engine on a table of this domain.
+        """Stand between a method and an engine on a table of this domain, in which a person has at most `records`.
 
         `watch` is told of each debit, to show progress. `refuse_unreadable` refuses a question that the release's model
         could not read, before it is paid for.
@@ -153,6 +154,7 @@ class Meter:
         self._domain = domain
         self._watch = watch
         self._refuse_unreadable = refuse_unreadable
+        self._records = records
         self._debits: list[Debit] = []
         self._measured: list[Measurement] = []
         self._charges = Charges()
@@ -172,7 +174,12 @@ class Meter:
     @property
     def left(self) -> Fraction:
         """What every record may still be charged: it depends on which questions were asked, never on the data."""
-        return self._payer.epsilon - self._charges.most
+        return self._epsilon - self._charges.most
+
+    @property
+    def _epsilon(self) -> Fraction:
+        """The most that a record may be charged in all: with all of its person's, no more than may be paid."""
+        return self._payer.epsilon / self._records
 
     def measure(self, cells: Cells, spend: Spend, label: str) -> Measurement:
         """Count disjoint cells with noise.
@@ -187,7 +194,7 @@ class Meter:
             if self._refuse_unreadable:
                 self._refuse_unreadable(question)
             price = self._price(tally, np.arange(tally.places), spend, label)
-            mechanism = f"discrete Laplace{price.in_words}"
+            mechanism = f"discrete Laplace{price.in_words(self._records)}"
             self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(1), math.prod(cells.shape)))
             found = Measurement(label, question, guarded(lambda: self._noisy(cells, price), _unanswered))
             self._measured.append(found)
@@ -199,7 +206,7 @@ class Meter:
 
     def rest(self, tally: Tally) -> Integers:
         """How many grains the places of a tree have left."""
-        return self._charges.rest(tally, self._payer.epsilon)
+        return self._charges.rest(tally, self._epsilon)
 
     def select(self, choices: Choices, score: Score, spend: Spend, label: str, selection: Selection) -> Candidates:
         """Choose one candidate per group; nothing else leaves.
@@ -215,7 +222,7 @@ class Meter:
         with self._alone():
             price = self._price(choices.tally, choices.places, spend, label)
             sensitivity = score.sensitivity(choices.tally.classes)
-            mechanism = f"{selection} ({score.name}){price.in_words}"
+            mechanism = f"{selection} ({score.name}){price.in_words(self._records)}"
             self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.number))
             rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
             return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
@@ -286,10 +293,17 @@ class Meter:
         )
 
     def _pay(self, price: Price, debit: Debit) -> None:
-        """Debit by how much a round raises the most that any record has paid; refuse more than there is."""
-        if price.charges.most > self._payer.epsilon:
+        """Debit by how much a round raises the most that any person has paid; refuse more than there is.
+
+        That is what a record has paid, times the records of a person, who move scores by as many times as much.
+        """
+        if price.charges.most > self._epsilon:
             raise self._unpayable(debit.label)
-        raised = replace(debit, epsilon=price.charges.most - self._charges.most)
+        raised = replace(
+            debit,
+            epsilon=self._records * (price.charges.most - self._charges.most),
+            sensitivity=self._records * debit.sensitivity,
+        )
         self._payer.pay(raised)
         self._charges = price.charges
         self._debits.append(raised)

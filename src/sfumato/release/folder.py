@@ -169,6 +169,8 @@ def _read_schema(path: Path, manifest: Manifest) -> Schema:
     schema = Schema.parse(plain)
     if not manifest.schema_digest == schema.digest == fingerprint(plain):
         raise ReleaseError("the release's schema must fit its manifest", AGAIN)
+    if manifest.rows_per_person != schema.most_rows:
+        raise ReleaseError("the manifest must be about the persons of the schema, and is not", AGAIN)
     return schema
 
 

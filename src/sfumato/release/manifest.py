@@ -33,7 +33,7 @@ AGAIN = "Get the release again from its publisher."
 WARNING = "warning: "
 """How a step begins that warns those who use the release."""
 NEIGHBOURS = "tables that differ by adding or removing one record"
-"""Between which tables an epsilon holds."""
+"""Between which tables an epsilon holds, unless the table is about persons."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,28 @@ class Manifest:
     """what is promised instead of an epsilon"""
     looks: tuple[NonPrivate, ...] = ()
     """the looks at exact counts, which no epsilon bounds"""
+    rows_per_person: int | None = None
+    """how many rows of a person count at most; None if the promise is about each record"""
+
+    @property
+    def unit(self) -> str:
+        """What the promise is about: each record, or each person with all rows."""
+        return "record" if self.rows_per_person is None else "person"
+
+    @property
+    def counted(self) -> str:
+        """What counts are of: people, where each record is taken for one, or rows of persons."""
+        return "people" if self.rows_per_person is None else "rows"
+
+    @property
+    def neighbours(self) -> str:
+        """Between which tables an epsilon holds."""
+        if self.rows_per_person is None:
+            return NEIGHBOURS
+        count = "one, drawn by lot, counts" if self.rows_per_person == 1 else "{}, drawn by lot, count"
+        return "tables that differ by adding or removing one person with all rows, of which at most " + count.format(
+            f"{self.rows_per_person:,}"
+        )
 
     @property
     def epsilon(self) -> Total:
@@ -84,7 +106,7 @@ class Manifest:
         return (
             f"This release is differentially private with epsilon = {self.epsilon}: no event among releases that cost "
             f"no more is over exp({self.epsilon}) times as probable on one of two neighbouring tables as on the other, "
-            f"neighbours being {NEIGHBOURS}."
+            f"neighbours being {self.neighbours}."
         )
 
     @property
@@ -117,9 +139,11 @@ class Manifest:
         if self.promise is not None:
             seeded = {} if self.secure else {"randomness": UNSAFE}
             return {"promise": self.promise.plain(), "adversary": self.promise.adversary} | seeded
+        persons = {} if self.rows_per_person is None else {"unit": self.unit, "rows_per_person": self.rows_per_person}
         return {
             "epsilon": str(self.epsilon),
-            "neighbours": NEIGHBOURS,
+            "neighbours": self.neighbours,
+            **persons,
             "randomness": SECURE if self.secure else UNSAFE,
         }
 
@@ -159,6 +183,7 @@ class Manifest:
                 files={str(name): str(digest) for name, digest in plain["files"].items()},
                 promise=None if private else PROMISES[plain["promise"]["model"]].of_plain(plain["promise"]),
                 looks=() if private else tuple(_look(line) for line in plain["ledger"]),
+                rows_per_person=_rows(plain.get("rows_per_person")),
             )
             if not can_be_summed(debit.epsilon for debit in manifest.debits):
                 raise ValueError("debits must add up to an epsilon that can be written")
@@ -188,6 +213,12 @@ def _debit(line: Mapping[str, Any]) -> Debit:
     if epsilon is None or sensitivity is None:
         raise ValueError("a debit must have an epsilon and a sensitivity")
     return Debit(str(line["label"]), str(line["mechanism"]), epsilon, sensitivity, int(line["cells"]))
+
+
+def _rows(value: Any) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise ValueError("a person must have a whole number of rows that count")
+    return value
 
 
 def _look(line: Mapping[str, Any]) -> NonPrivate:

@@ -155,6 +155,8 @@ def _refuse_other_terms(manifest: Manifest, publication: Publication) -> None:
             f"(epsilon {publication.paid})",
             AGAIN,
         )
+    if publication.unit.partition(" ")[0] != manifest.unit:
+        raise ReleaseError(f"the unit ({manifest.unit}) must be the ledger's, {publication.unit[:60]}", AGAIN)
     if publication.digest not in (None, manifest.digest):
         raise ReleaseError("the manifest must be the one whose digest the account has noted, and is another", AGAIN)
 
@@ -335,13 +337,14 @@ def _kept(place: Path, release: Release) -> str:
     if manifest.promise is not None:
         refuse_small_groups(place, release)
         return f"every published group keeps the promised {manifest.promise.model}"
-    paid = most_paid(release.draft)
+    records = manifest.rows_per_person or 1
+    paid = most_paid(release.draft, records)
     if paid > manifest.epsilon:
         raise ReleaseError(
             f"what the counts cost by their noise ({paid}) must be at most the claimed epsilon, {manifest.epsilon}",
             AGAIN,
         )
-    if not each_is_paid(release.draft, manifest.debits):
+    if not each_is_paid(release.draft, manifest.debits, records):
         raise ReleaseError("every measurement must have a line of its own name that pays for its noise", AGAIN)
     return f"by their noise, its counts cost {float(paid):.4g} at most of its epsilon {manifest.epsilon}"
 

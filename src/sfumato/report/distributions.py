@@ -72,7 +72,10 @@ def distributions_section(release: Release, truth: CodedRows | None = None) -> H
     line = " The thin line on a bar is the 95 % interval for its whole error." if erring else ""
     about = "" if release.is_exact and release.manifest.sampling == 1 else "about "
     words = [
-        paragraph(f"The release holds {about}{everyone.value:,.0f} people. Bars are what it says itself.{line}{more}"),
+        paragraph(
+            f"The release holds {about}{everyone.value:,.0f} {release.manifest.counted}. "
+            f"Bars are what it says itself.{line}{more}"
+        ),
         ""
         if truth is None
         else paragraph("Dashed outlines and open diamonds are the holder's own counts.", class_="note"),

@@ -93,7 +93,7 @@ def _head(release: Release) -> Html:
 def _header(release: Release) -> Html:
     manifest = release.manifest
     exact = release.is_exact and manifest.sampling == 1
-    people = f"{'' if exact else 'about '}{max(release.total, 0):,} people"
+    people = f"{'' if exact else 'about '}{max(release.total, 0):,} {manifest.counted}"
     facts = f"{shortened(manifest.method, 40)} · {release.groups:,} groups · {people}"
     return tag(
         "header",

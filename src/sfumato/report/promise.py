@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato import NEIGHBOURS, WARNING, Knowledge, Manifest, Release, count_names, group_risk, nearest_claim, odds_of
+from sfumato import WARNING, Knowledge, Manifest, Release, count_names, group_risk, nearest_claim, odds_of
 from sfumato.pictures.inline import Purchase, draw_ledger
 from sfumato.report.html import Html, details, figure, joined, paragraph, section, shortened, table, tag
 
@@ -27,6 +27,11 @@ PLURALS = {"choice": "choices", "split": "split points", "margin": "margins", "s
 """What kinds of rounds are called, where that is not the first word of their labels."""
 MOST_STATISTICS = 8
 """The most values of a public statistic that are shown, the likeliest."""
+ABOUT = {
+    "record": "record: someone with several records has that many times ε.",
+    "person": "person with all rows. Counts are of rows, and of someone with more rows only so many count.",
+}
+"""What the promise is about, by its unit."""
 FILES = {
     "manifest.json": "the promise and the ledger; seals the others",
     "schema.json": "the public schema",
@@ -78,28 +83,27 @@ def _percent(share: float) -> str:
 
 
 def _epsilon_words(release: Release) -> Html:
-    odds = odds_of(release)
+    odds, unit = odds_of(release), release.manifest.unit
     rows = [tuple(map(_percent, beliefs)) for beliefs in odds.beliefs]
     return joined(
         [
             paragraph(
                 "This release is differentially private with ",
                 tag("strong", f"ε = {_number(release.manifest.epsilon)}"),
-                ". Whether or not one given person was in the table hardly matters: this very release was at most "
-                f"{odds.presence:,.3g} times as probable with the person as without, or the other way round. "
-                f"Neighbours are {NEIGHBOURS}.",
+                f". Whether or not one given {unit} was in the table hardly matters: this very release was at most "
+                f"{odds.presence:,.3g} times as probable with the {unit} as without, or the other way round. "
+                f"Neighbours are {release.manifest.neighbours}.",
                 class_="lead",
             ),
             paragraph(
-                f"In odds: whatever someone knew before, this release multiplies their odds that a person is in the "
-                f"table by at most exp(ε) = {odds.presence:,.3g}, and their odds that a person in it has one value and "
+                f"In odds: whatever someone knew before, this release multiplies their odds that a {unit} is in the "
+                f"table by at most exp(ε) = {odds.presence:,.3g}, and their odds that a {unit} in it has one value and "
                 f"not another by at most exp(2 ε) = {odds.value:,.3g}."
             ),
             table(("believed before", "in the table: at most", "has a value: at most"), rows, (0, 1, 2)),
             paragraph(
                 "It holds against everyone, whatever else they know or will come to know. It is a promise about each "
-                "record: someone with several records has that many times ε. The promises of several releases of the "
-                "same table add up.",
+                f"{ABOUT[unit]} The promises of several releases of the same table add up.",
                 class_="note",
             ),
         ]
@@ -283,8 +287,8 @@ def _zeros(manifest: Manifest) -> Html:
     if all(one.epsilon for one in manifest.debits):
         return Html("")
     return paragraph(
-        "A round's ε is by how much it raised the most that any record has paid; 0 means that only paths which had "
-        "paid less were asked.",
+        f"A round's ε is by how much it raised the most that any {manifest.unit} has paid; 0 means that only "
+        "paths which had paid less were asked.",
         class_="note",
     )
 

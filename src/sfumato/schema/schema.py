@@ -37,6 +37,8 @@ MOST_LEAVES = 5_000_000
 """All attributes together have no more leaves."""
 LARGEST = 3
 """How many attributes are named when a domain is too large."""
+MOST_ROWS = 1000
+"""No more rows of one person count: each would have next to nothing of an epsilon."""
 
 Column = Annotated[Categorical | Numeric | Identifier, Field(discriminator="kind")]
 Predictor = Categorical | Numeric
@@ -58,6 +60,19 @@ Budget = Annotated[
 ]
 
 
+def _rows_per_person(value: Any) -> Any:
+    rows = read_fraction(value)
+    if rows is None or rows.denominator != 1 or not 1 <= rows <= MOST_ROWS:
+        raise SchemaError(
+            f"rows_per_person ({str(value)[:40]}) must be a whole number from 1 to {MOST_ROWS:,}",
+            "`sfumato check` tells what share of rows each number keeps.",
+        )
+    return int(rows)
+
+
+RowsPerPerson = Annotated[int, BeforeValidator(_rows_per_person, json_schema_input_type=int | str)]
+
+
 class Schema(BaseModel):
     """A table's public facts. Immutable; `digest` identifies it."""
 
@@ -77,6 +92,12 @@ class Schema(BaseModel):
     """The id of the ledger that the table pays from, noted when it begins; it is not published."""
     missing_values: list[str] = Field(default_factory=lambda: ["", "?", "NA", "NaN", "null"])
     """The texts that mean "no value"."""
+    person: str | None = None
+    """The column that tells whom a row is about. It is read, and never published."""
+    rows_per_person: RowsPerPerson = 1
+    """How many rows of one person count at most; which ones is drawn by lot."""
+    missing_person: Literal["refused", "own"] = "refused"
+    """What a row without an identifier does: it makes the table refused, or it is a person of its own."""
     attributes: dict[str, Column]
     """The columns by name. Columns that are not named here are not read."""
 
@@ -99,7 +120,24 @@ class Schema(BaseModel):
                 f"one attribute at most must have kind class, and {len(targets)} do ({', '.join(targets)})",
                 "Make the others categorical.",
             )
+        self._check_person()
         return self
+
+    def _check_person(self) -> None:
+        if self.person is None:
+            if self.rows_per_person != 1 or self.missing_person != "refused":
+                raise SchemaError(
+                    "rows_per_person and missing_person must go with person, the column that tells whom a row is about",
+                    "Write for example `person: patient_id`.",
+                )
+            return
+        if not self.person.isprintable() or not self.person.strip():
+            raise SchemaError(f"person ({self.person!r:.40}) must be the name of a column", "Name one.")
+        if not isinstance(self.attributes.get(self.person, Identifier()), Identifier):
+            raise SchemaError(
+                f"person ({self.person[:40]}) must be an identifier, and is declared as an attribute to publish",
+                "Declare it as `{kind: identifier}`, or not at all.",
+            )
 
     @cached_property
     def target(self) -> str | None:
@@ -129,10 +167,24 @@ class Schema(BaseModel):
         """The number of leaves of each predictor."""
         return tuple(column.leaves for column in self.predictors.values())
 
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows of a person count at most; None if neighbours differ by one record, whoever it is about."""
+        return None if self.person is None else self.rows_per_person
+
+    @property
+    def unit(self) -> str:
+        """What an epsilon is spent on: a record, or a person as a column tells."""
+        return "record" if self.person is None else f"person ({self.person})"
+
     @cached_property
     def digest(self) -> str:
         """A fingerprint of every declared fact."""
         return fingerprint(self.plain())
+
+    def undeclared(self, columns: Collection[str]) -> tuple[str, ...]:
+        """The columns of a table that are not named here."""
+        return tuple(name for name in columns if name not in self.attributes and name != self.person)
 
     def with_target(self, name: str) -> Schema:
         """Make another categorical attribute the class; the former one becomes an ordinary attribute."""

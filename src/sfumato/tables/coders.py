@@ -71,6 +71,8 @@ class CodedBatch:
     """the number of rows without a leaf, by column and reason"""
     outside: Counter[str]
     """by column, how many numbers lay outside the declared range"""
+    persons: pa.LargeBinaryArray | None = None
+    """whom each row is about, null if it is about a person of its own; None where nobody asks"""
 
     def __repr__(self) -> str:
         """Say nothing that was seen."""
@@ -79,21 +81,70 @@ class CodedBatch:
 
 @dataclass(frozen=True)
 class BatchCoder:
-    """Codes batches of some columns, each by its own encoder."""
+    """Codes batches of some columns, each by its own encoder, and reads whom rows are about."""
 
     encoders: Mapping[str, Encoder]
+    person: PersonReader | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a batch, in their order."""
+        return [*self.encoders, *(() if self.person is None else (self.person.column,))]
 
     def code(self, batch: pa.RecordBatch) -> CodedBatch:
-        """Code the columns of a batch, which are in the order of the encoders."""
+        """Code the columns of a batch."""
         columns: dict[str, Codes] = {}
         misfits: Counter[tuple[str, int]] = Counter()
         outside: Counter[str] = Counter()
-        for (name, encoder), array in zip(self.encoders.items(), batch.columns, strict=True):
+        persons = None
+        if self.person is not None:
+            persons, reasons = guarded(partial(self.person.read, batch.columns[-1]), unreadable(self.person.column))
+            misfits.update({(self.person.column, reason): rows for reason, rows in reasons.items()})
+        for (name, encoder), array in zip(self.encoders.items(), batch.columns[: len(self.encoders)], strict=True):
             part = guarded(partial(encoder, array), unreadable(name))
             columns[name] = part.codes
             misfits.update({(name, reason): rows for reason, rows in part.misfits.items()})
             outside[name] += part.outside
-        return CodedBatch(columns, batch.num_rows, misfits, outside)
+        return CodedBatch(columns, batch.num_rows, misfits, outside, persons)
+
+
+@dataclass(frozen=True)
+class PersonReader:
+    """Reads whom rows are about: identifiers of the same text are of one person, whatever stands beside them."""
+
+    column: str
+    absent: reading.Absent
+    own: bool
+    """whether a row without an identifier is about a person of its own; else it does not fit"""
+
+    def read(self, array: reading.Array) -> tuple[pa.LargeBinaryArray, dict[int, int]]:
+        """The identifiers, null where there is none, and how many rows do not fit, by reason.
+
+        Texts that stand for what could not be read would make one person of many, so they do not fit.
+        """
+        if reading.is_nested(array.type):
+            return pa.nulls(len(array), pa.large_binary()), {reading.NESTED: len(array)} if len(array) else {}
+        distinct, places = reading.distinct(array)
+        found = [self._read(text) for text in reading.texts(distinct)]
+        rows = np.bincount(places, minlength=len(found))
+        misfits: Counter[int] = Counter()
+        for (_, reason), number in zip(found, rows.tolist(), strict=True):
+            misfits[reason] += number
+        identifiers = pa.array([one for one, _ in found], pa.large_binary()).take(pa.array(places))
+        return identifiers, {reason: number for reason, number in misfits.items() if reason and number}
+
+    def _read(self, text: str | None) -> tuple[bytes | None, int]:
+        if text is None or text in self.absent:
+            return None, reading.FINE if self.own else reading.MISSING
+        if text == reading.NESTED_TEXT:
+            return None, reading.NESTED
+        if text == reading.UNREADABLE_TEXT or REPLACED in text:
+            return None, reading.NO_TEXT
+        return text.encode(), reading.FINE
+
+
+REPLACED = "\ufffd"
+"""Stands in a text for bytes that are none."""
 
 
 def code_type(facts: Predictor) -> type[np.unsignedinteger[Any]]:

@@ -76,10 +76,22 @@ class Drafted:
     reasons: Mapping[str, str] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
     """the columns that a code book declares"""
+    repeated: tuple[str, ...] = ()
+    """identifiers that several rows share, so that a person may have several rows"""
 
     def dump(self, head: str = "") -> str:
         """Write the schema as YAML after some lines of comment, each column with its reason as a comment."""
         return write_commented(self.schema.plain(), Comments(head, self.reasons))
+
+    def about(self, person: str, rows_per_person: int) -> Drafted:
+        """The same for rows about persons, as a column tells, of whom so many rows count at most."""
+        if person not in self.schema.attributes:
+            raise SchemaError(f"person ({person[:40]}) must be a column of the table", "Check its name.")
+        facts = {one: getattr(self.schema, one) for one in Schema.model_fields}
+        facts |= {"person": person, "rows_per_person": rows_per_person}
+        facts["attributes"] = {**self.schema.attributes, person: Identifier()}
+        reasons = {**self.reasons, person: "tells whom a row is about: read, and never published"}
+        return replace(self, schema=Schema.parse(facts), reasons=reasons, repeated=())
 
     @property
     def bounded(self) -> dict[str, Numeric]:
@@ -159,7 +171,15 @@ def draft_schema(
     schema = Schema(name=name, **facts)
     reasons = {column: one.why for column, one in guesses.items()}
     declared = frozenset(column for column, one in guesses.items() if one.declared)
-    return Drafted(schema if target is None else schema.with_target(target), reasons, declared)
+    repeated = tuple(column for column, one in guesses.items() if _repeats(column, one, seen[column]))
+    reasons |= {column: f"{reasons[column]}; several rows share a value" for column in repeated}
+    return Drafted(schema if target is None else schema.with_target(target), reasons, declared, repeated)
+
+
+def _repeats(name: str, guessed: Guess, seen: Seen) -> bool:
+    """Whether a column seems to say whom rows are about, and several rows are about the same."""
+    named = recognize.names_people(name) or recognize.numbers_records(name)
+    return named and isinstance(guessed.column, Identifier) and not seen.nested and seen.repetition > NEARLY
 
 
 def _refuse_headless(table: Table, seen: Mapping[str, Seen]) -> None:

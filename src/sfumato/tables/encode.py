@@ -19,7 +19,7 @@ from sfumato.errors import SchemaError, TableError, guarded, too_large
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
 from sfumato.schema.schema import Predictor, Schema
 from sfumato.tables import values as reading
-from sfumato.tables.coders import BatchCoder, CategoryCoder, CellCoder, CodedBatch, Encoder, code_type
+from sfumato.tables.coders import BatchCoder, CategoryCoder, CellCoder, CodedBatch, Encoder, PersonReader, code_type
 from sfumato.tables.streams import Table
 
 AT_A_TIME = 4
@@ -66,9 +66,9 @@ def encode(table: Table, schema: Schema) -> Coded:
 class Reading:
     """One reading of a table: batch by batch its codes and, at the end, what did not fit."""
 
-    def __init__(self, table: Table, schema: Schema) -> None:
-        """Refuse a table that lacks a column."""
-        self._columns = columns_to_read(table, schema)
+    def __init__(self, table: Table, schema: Schema, person: str | None = None) -> None:
+        """Read the attributes and, if a column is named for it, whom rows are about; refuse a table that lacks one."""
+        self._coder = coder_of(columns_to_read(table, schema, person), schema, person)
         self._table, self._schema = table, schema
         self._misfits: Counter[tuple[str, int]] = Counter()
         self._outside: Counter[str] = Counter()
@@ -80,11 +80,11 @@ class Reading:
 
     def batches(self) -> Iterator[CodedBatch]:
         """Code all rows, in their order; a few batches at a time, so that few are in memory."""
-        coder = coder_of(self._columns, self._schema)
+        coder = self._coder
         ahead: deque[Future[CodedBatch]] = deque()
         threads = min(cores(), AT_A_TIME)
         with ThreadPoolExecutor(threads) as pool:
-            for batch in self._table.batches(list(self._columns)):
+            for batch in self._table.batches(coder.columns):
                 ahead.append(pool.submit(coder.code, batch))
                 if len(ahead) > threads:
                     yield self._noted(ahead.popleft().result())
@@ -104,7 +104,7 @@ class Reading:
             rows=self._rows,
             misfits=misfits_of(self._misfits),
             outside={name: rows for name, rows in self._outside.items() if rows},
-            undeclared=tuple(name for name in self._table.columns if name not in self._schema.attributes),
+            undeclared=self._schema.undeclared(self._table.columns),
         )
 
 
@@ -132,17 +132,19 @@ def refuse_misfits(coded: Coded) -> None:
     )
 
 
-def columns_to_read(table: Table, schema: Schema) -> dict[str, Predictor]:
-    """The declared columns that are no identifiers; a table that lacks one is refused."""
-    return declared_columns(table.lacks, schema)
+def columns_to_read(table: Table, schema: Schema, person: str | None = None) -> dict[str, Predictor]:
+    """The declared columns that are no identifiers; a table that lacks one, or that of persons, is refused."""
+    return declared_columns(table.lacks, schema, person)
 
 
-def declared_columns(lacks: Callable[[list[str]], list[str]], schema: Schema) -> dict[str, Predictor]:
-    """The declared columns that are no identifiers; refuse a table that says it lacks one."""
+def declared_columns(
+    lacks: Callable[[list[str]], list[str]], schema: Schema, person: str | None = None
+) -> dict[str, Predictor]:
+    """The declared columns that are no identifiers; refuse a table that says it lacks one, or that of persons."""
     declared = {name: facts for name, facts in schema.attributes.items() if not isinstance(facts, Identifier)}
     if not declared:
         raise SchemaError("a schema must have an attribute that is no identifier", "Declare what should be published.")
-    absent = lacks(list(declared))
+    absent = lacks([*declared, *filter(None, [person])])
     if absent:
         raise TableError(
             f"the table must have every column that the schema declares, and lacks {', '.join(absent[:LISTED])}",
@@ -151,9 +153,13 @@ def declared_columns(lacks: Callable[[list[str]], list[str]], schema: Schema) ->
     return declared
 
 
-def coder_of(columns: dict[str, Predictor], schema: Schema) -> BatchCoder:
-    """What codes batches of these columns."""
-    return BatchCoder({name: encoder_of(facts, schema.missing_values) for name, facts in columns.items()})
+def coder_of(columns: dict[str, Predictor], schema: Schema, person: str | None = None) -> BatchCoder:
+    """What codes batches of these columns, and tells whom rows are about."""
+    encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in columns.items()}
+    if person is None:
+        return BatchCoder(encoders)
+    absent = reading.Absent.of(schema.missing_values)
+    return BatchCoder(encoders, PersonReader(person, absent, own=schema.missing_person == "own"))
 
 
 def encoder_of(facts: Predictor, missing: list[str]) -> Encoder:

@@ -10,22 +10,27 @@ Memory is bounded: leaves are counted, and the codes of the first rows are kept 
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Integers
-from sfumato.errors import guarded, unreadable
-from sfumato.schema.attributes import Categorical, Numeric, exact
+from sfumato.errors import guarded, too_large, unreadable
+from sfumato.schema.attributes import Categorical, Identifier, Numeric, exact
 from sfumato.schema.schema import Predictor, Schema
+from sfumato.storage import private_folder
 from sfumato.tables import values as reading
-from sfumato.tables.coders import Part
+from sfumato.tables.coders import Part, PersonReader
 from sfumato.tables.encode import Coded, Misfit, absent_of, columns_to_read, encoder_of
+from sfumato.tables.persons import LEAST_SORTED, PersonRows, RowsOfPersons, opened
 from sfumato.tables.seen import FEWEST
 from sfumato.tables.streams import Table
 
@@ -37,6 +42,8 @@ WIDEST = 300
 """Dependence is not looked for in tables with more columns."""
 NEARLY_UNIQUE = 0.95
 """A column is nearly unique if it has this share of as many different values as rows."""
+ONCE_EACH = 1.05
+"""An identifier repeats if its values have more rows than this, on average."""
 NEARLY_ALWAYS = 0.98
 """A column that has one value in this share of rows follows from any other, almost."""
 
@@ -50,19 +57,25 @@ class Finding:
     """in words, with values of the schema and exact counts"""
     remedy: str
     betrays: bool = True
-    """whether the schema would betray someone; otherwise it costs precision only"""
+    """whether the schema would betray someone; otherwise it costs precision, or leaves more to tell of someone"""
+    repeats: bool = False
+    """whether it is an identifier that several rows share"""
 
 
-def survey(table: Table, schema: Schema) -> tuple[Coded, tuple[Finding, ...]]:
-    """How a table fits its schema, and what is found, in one pass; no row is kept."""
-    surveyor = Surveyor(schema, columns_to_read(table, schema))
+def survey(table: Table, schema: Schema) -> tuple[Coded, tuple[Finding, ...], RowsOfPersons | None]:
+    """How a table fits its schema, what is found, and how many rows persons have, in one pass; no row stays."""
+    surveyor = Surveyor(schema, columns_to_read(table, schema, schema.person))
     encoders = {name: encoder_of(facts, schema.missing_values) for name, facts in surveyor.columns.items()}
     rows = 0
-    for batch in table.batches(list(surveyor.columns)):
-        rows += batch.num_rows
-        for name, array in zip(surveyor.columns, batch.columns, strict=True):
-            part = guarded(partial(encoders[name], array), unreadable(name))
-            surveyor.look(name, array, part)
+    with counted_identifiers(schema, table.columns) as identifiers:
+        for batch in table.batches([*surveyor.columns, *identifiers.readers]):
+            rows += batch.num_rows
+            for name, array in zip(surveyor.columns, batch.columns[: len(encoders)], strict=True):
+                part = guarded(partial(encoders[name], array), unreadable(name))
+                surveyor.look(name, array, part)
+            identifiers.look(batch.columns[len(encoders) :])
+        repeated = identifiers.counted()
+    surveyor.misfits.update(identifiers.misfits)
     told = Coded(
         columns={},
         rows=rows,
@@ -70,9 +83,58 @@ def survey(table: Table, schema: Schema) -> tuple[Coded, tuple[Finding, ...]]:
             Misfit(name, reading.REASONS[reason], number) for (name, reason), number in sorted(surveyor.misfits.items())
         ),
         outside={name: number for name, number in surveyor.outside.items() if number},
-        undeclared=tuple(name for name in table.columns if name not in schema.attributes),
+        undeclared=schema.undeclared(table.columns),
     )
-    return told, tuple(surveyor.findings())
+    persons = None if schema.person is None else repeated.pop(schema.person)
+    return told, (*surveyor.findings(), *_repeating(repeated)), persons
+
+
+@dataclass
+class Identifiers:
+    """Counts how many rows share an identifier: of persons, or of all columns that could tell them."""
+
+    readers: dict[str, PersonReader]
+    places: list[PersonRows]
+    misfits: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """how many rows do not say whom they are about, where the schema says that they must"""
+
+    def look(self, arrays: Sequence[reading.Array]) -> None:
+        """Look at one batch."""
+        for (name, reader), place, array in zip(self.readers.items(), self.places, arrays, strict=True):
+            found, reasons = guarded(partial(reader.read, array), unreadable(name))
+            guarded(partial(place.add, found), too_large)
+            if not reader.own:
+                self.misfits.update({(name, reason): rows for reason, rows in reasons.items()})
+
+    def counted(self) -> dict[str, RowsOfPersons]:
+        """How many rows share the identifiers of each column."""
+        return {name: guarded(place.counted, too_large) for name, place in zip(self.readers, self.places, strict=True)}
+
+
+@contextmanager
+def counted_identifiers(schema: Schema, present: Collection[str]) -> Iterator[Identifiers]:
+    """Count the persons of a table or, where its schema names none, what its identifiers would make of persons."""
+    absent = reading.Absent.of(schema.missing_values)
+    declared = [name for name, facts in schema.attributes.items() if isinstance(facts, Identifier) and name in present]
+    names = declared if schema.person is None else [schema.person]
+    own = schema.person is None or schema.missing_person == "own"
+    with ExitStack() as stack:
+        home = stack.enter_context(private_folder(Path(tempfile.gettempdir())))
+        places = [stack.enter_context(opened(home, LEAST_SORTED)) for _ in names]
+        yield Identifiers({name: PersonReader(name, absent, own) for name in names}, places)
+
+
+def _repeating(repeated: Mapping[str, RowsOfPersons]) -> Iterator[Finding]:
+    for name, found in repeated.items():
+        if found.persons >= FEWEST and found.rows > ONCE_EACH * found.persons:
+            yield Finding(
+                (name,),
+                f"{found.persons:,} different values in {found.rows:,} rows, up to {found.most:,} rows of one. If it "
+                f"tells whom a row is about, a person with {found.most:,} rows has {found.most:,} times epsilon",
+                f"Then declare `person: {name}` and `rows_per_person`, and check again.",
+                betrays=False,
+                repeats=True,
+            )
 
 
 @dataclass

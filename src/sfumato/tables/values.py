@@ -27,7 +27,7 @@ NESTED_TEXT = "\ufdd0not a single value"
 """Stands in a column of texts for a list or a record; it begins with a code point that no text should have."""
 UNREADABLE_TEXT = "\ufdd0not readable"
 """Stands in a column of texts for a value that cannot be written as one."""
-FINE, MISSING, NO_NUMBER, NO_DATE, NOT_FINITE, NOT_NAMED, NESTED = range(7)
+FINE, MISSING, NO_NUMBER, NO_DATE, NOT_FINITE, NOT_NAMED, NESTED, NO_TEXT = range(8)
 REASONS = {
     MISSING: "missing value",
     NO_NUMBER: "not a number",
@@ -35,6 +35,7 @@ REASONS = {
     NOT_FINITE: "not finite",
     NOT_NAMED: "value not in the taxonomy",
     NESTED: "not a single value",
+    NO_TEXT: "not readable as text",
 }
 """Why a value has no leaf, in words, by every status but FINE."""
 LARGEST_WHOLE = 2**63 - 1

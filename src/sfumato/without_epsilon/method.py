@@ -93,7 +93,16 @@ class KAnonymous(MethodWithoutEpsilon):
 
 
 def keep_quasi(method: str, named: tuple[str, ...] | None, schema: Schema) -> Schema:
-    """Keep the quasi-identifiers, all attributes but the class if none are named, and the class."""
+    """Keep the quasi-identifiers, all attributes but the class if none are named, and the class.
+
+    Persons are refused: groups have so many rows, and all rows of a group could be one person's.
+    """
+    if schema.person is not None:
+        raise MethodError(
+            f"a schema with person ({schema.person[:40]}) must be published with an epsilon, and {method} has none: "
+            "its groups are counted in rows, and all rows of a group could be one person's",
+            "Make a table in which each person is one row, and leave `person` out of its schema.",
+        )
     quasi = tuple(schema.predictors) if named is None else named
     for name in quasi:
         if name == schema.target:
