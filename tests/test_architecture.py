@@ -12,18 +12,20 @@ import sfumato
 
 SOURCE = Path(sfumato.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_MODULES = 133
+MOST_MODULES = 143
 """A budget, not a law: raise it with a reason. A reader should find a thing by its room and read it whole."""
 GROWING = {"methods", "without_epsilon"}
 """Rooms that grow by a module with every method: the budget is about the others."""
 
-FOUNDATION = {"errors", "arrays", "exact", "storage"}
+FOUNDATION = {"errors", "arrays", "exact", "storage", "frames", "markup"}
 DATA = {"schema", "geometry"}
 ROOMS = {
     "errors": set(),
     "arrays": set(),
     "exact": set(),
     "storage": {"errors"},
+    "frames": {"errors"},
+    "markup": set(),
     "schema": FOUNDATION,
     "geometry": FOUNDATION | {"schema"},
     "privacy": FOUNDATION | DATA,
@@ -70,7 +72,7 @@ ONLY_HERE = {
     "click": ("cli",),
     "matplotlib": ("pictures",),
     "yaml": ("schema.yaml",),
-    "narwhals": ("tables", "release.records"),
+    "narwhals": ("tables", "frames"),
     "pyreadstat": ("tables.microdata",),
     "python_calamine": ("tables.microdata",),
 }

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Floats, Integers
 from sfumato.errors import ReleaseError
+from sfumato.frames import Frame, as_frame
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.models.intervals import Z95, half_widths
 from sfumato.privacy.measurements import Draft, Question
@@ -168,7 +169,7 @@ class Answers:
         return pa.table(
             {
                 "condition": pa.array(self.conditions, pa.string()),
-                "count": self.values,
+                "value": self.values,
                 "low": low,
                 "high": high,
                 "stddev": self.stddevs,
@@ -176,6 +177,10 @@ class Answers:
                 "model": self.model,
             }
         )
+
+    def frame(self, library: Frame = "pandas") -> Any:
+        """All of it as a frame: `value`, `low` and `high` of each condition, and what the error is made of."""
+        return as_frame(self.table, library)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.arrays import Integers
-from sfumato.errors import ReleaseError
 from sfumato.models.model import Groups
 from sfumato.schema.attributes import Categorical, Numeric
 from sfumato.schema.schema import Schema
 
-Frame = Literal["arrow", "pandas", "polars"]
-"""The library in whose frames records are given."""
 CHUNK = 1 << 16
 """The most groups of a batch."""
 
@@ -87,17 +83,3 @@ def _decimals(column: Numeric) -> int:
     bounds = (column.lower, column.upper, column.step)
     exponents = [-int(bound.as_tuple().exponent) for bound in bounds if isinstance(bound, Decimal)]
     return min(max([0, *exponents]), 12)
-
-
-def as_frame(table: pa.Table, frame: Frame) -> Any:
-    """Turn a table into the wanted library's frame."""
-    if frame not in get_args(Frame):
-        raise ReleaseError(f"frame ({frame}) must be one of {', '.join(get_args(Frame))}", "Choose one of them.")
-    if frame == "arrow":
-        return table
-    import narwhals as nw
-
-    try:
-        return nw.from_arrow(table, backend=frame).to_native()
-    except ImportError:
-        raise ReleaseError(f"frame ({frame}) must be installed", f"Run: pip install {frame}") from None
