@@ -15,7 +15,7 @@ from documents import methods_table, reference, with_methods
 from handmade import release_of
 from sfumato import METHODS, WITHOUT_EPSILON, Account, Schema, datasets, verify
 from sfumato.errors import MethodError
-from sfumato.release.folder import FILES
+from sfumato.release.folder import EXPLAINING, FILES, SYNTHETIC
 
 ROOT = Path(__file__).parents[1]
 
@@ -110,7 +110,7 @@ OTHERS = {"people.parquet", "results.parquet"}
 )
 def test_files_of_a_release_that_documents_name_are_there(path: Path) -> None:
     named = set(re.findall(r"`(\w+\.(?:parquet|json))`", path.read_text()))
-    assert named <= {*FILES, "manifest.json", *OTHERS}
+    assert named <= {*FILES, *EXPLAINING, *SYNTHETIC.values(), "manifest.json", *OTHERS}
 
 
 def test_members_that_the_source_points_to_exist() -> None:

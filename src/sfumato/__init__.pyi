@@ -53,6 +53,7 @@ from sfumato.privacy.measurements import Draft as Draft
 from sfumato.privacy.measurements import Measurement as Measurement
 from sfumato.privacy.measurements import Noisy as Noisy
 from sfumato.privacy.measurements import Question as Question
+from sfumato.release.about import About as About
 from sfumato.release.manifest import NEIGHBOURS as NEIGHBOURS
 from sfumato.release.manifest import WARNING as WARNING
 from sfumato.release.manifest import Manifest as Manifest
@@ -70,6 +71,8 @@ from sfumato.release.risk import claims_about as claims_about
 from sfumato.release.risk import group_risk as group_risk
 from sfumato.release.risk import nearest_claim as nearest_claim
 from sfumato.release.risk import odds_of as odds_of
+from sfumato.release.worth import Expected as Expected
+from sfumato.release.worth import expected_errors as expected_errors
 from sfumato.release.verify import Verification as Verification
 from sfumato.release.verify import verify as verify
 from sfumato.schema.attributes import Categorical as Categorical

@@ -8,8 +8,9 @@ epsilon take a path of their own, by type, in which the ledger is told that noth
 from __future__ import annotations
 
 import contextlib
+import datetime
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -32,10 +33,11 @@ from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.noise import SeededStream, Stream, SystemStream, uniform_below
 from sfumato.privacy.tally import Domain
+from sfumato.release.about import About
 from sfumato.release.folder import space_for
 from sfumato.release.manifest import Manifest
 from sfumato.release.promises import Promise
-from sfumato.release.release import Release
+from sfumato.release.release import Release, Synthetic
 from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
 from sfumato.tables.encode import Coded, encode, refuse_misfits
@@ -89,6 +91,8 @@ class Account:
         out: str | Path | None = None,
         despite_budget: bool = False,
         unsafe_seed: int | None = None,
+        about: About | Mapping[str, Any] | str | Path | None = None,
+        synthetic: Synthetic | None = None,
         watch: Watch | None = None,
         engine: str = "auto",
         memory: str | int | None = None,
@@ -101,17 +105,20 @@ class Account:
         on; where there is a lifetime budget, `despite_budget` must say that this is meant.
 
         `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
-        manifest says so, and the ledger does not know a seeded release with an epsilon. The table is counted on this
+        manifest says so, and the ledger does not know a seeded release with an epsilon. `about` is what users must
+        know: a file, or plain values, with a title, a publisher, a licence and more. `synthetic` adds a file of
+        synthetic people to the folder. The table is counted on this
         machine, its codes in `memory` (such as "4GB"; a share of what is free, if not given) as far as they fit, else
         in `scratch` (beside the ledger, if not given); or, if the `engine` is spark, by Spark at `master`.
         """
         report = watch or _silent
+        said = _said(about, unsafe_seed)
         counting = Counting.of(engine, memory, master, scratch or self._ledger.path.resolve().parent)
         if isinstance(method, MethodWithoutEpsilon):
             if epsilon is not None:
                 raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
             counting.refuse_other_than(method.engines, method.name)
-            return self._publish_openly(table, method, despite_budget, out, unsafe_seed, report)
+            return self._publish_openly(table, method, despite_budget, _Out(out, said, synthetic), unsafe_seed, report)
         if not isinstance(method, Method):
             raise MethodError("method must be one of sfumato.METHODS or sfumato.WITHOUT_EPSILON", "Choose one of them.")
         if epsilon is None:
@@ -120,7 +127,8 @@ class Account:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
         price = epsilon_of(epsilon)
         schedule = self.plan(method, price)
-        return self._publish_privately(table, method, price, schedule, counting, out, unsafe_seed, report)
+        place = _Out(out, said, synthetic)
+        return self._publish_privately(table, method, price, schedule, counting, place, unsafe_seed, report)
 
     def _publish_privately(
         self,
@@ -129,7 +137,7 @@ class Account:
         epsilon: Fraction,
         schedule: Schedule,
         counting: Counting,
-        out: str | Path | None,
+        out: _Out,
         unsafe_seed: int | None,
         report: Watch,
     ) -> Release:
@@ -140,7 +148,7 @@ class Account:
             self._ledger.refuse_beyond(epsilon)
         with contextlib.ExitStack() as stack:
             space = space_for(method.expected_cells(self.schema), self.schema)
-            staging = out and stack.enter_context(staged_folder(out, space))
+            staging = out.place and stack.enter_context(staged_folder(out.place, space))
             report("reading the table")
             counted = stack.enter_context(counting.opened(table, self.schema))
             with self._paying(method, epsilon, mechanisms) as payer:
@@ -149,10 +157,10 @@ class Account:
                 meter = Meter(counted, payer, mechanisms, domain, lambda debit: report(debit.label), reader.refuse)
                 draft = method.publish(meter, self.schema, schedule)
                 blank = certificate(method, payer.id, self.schema, draft.steps, secure=mechanisms.secure)
-                release = sealed(draft, self.schema, blank, meter)
+                release = sealed(draft, self.schema, replace(blank, about=out.about), meter)
                 if staging:
                     report("writing the release")
-                    release = release.write_into(staging)
+                    release = release.write_into(staging, out.synthetic)
                 stack.close()
             payer.settle("published", release.manifest.digest if staging else None)
         return release
@@ -176,7 +184,7 @@ class Account:
         table: Any,
         method: MethodWithoutEpsilon,
         despite_budget: bool,
-        out: str | Path | None,
+        out: _Out,
         unsafe_seed: int | None,
         report: Watch,
     ) -> Release:
@@ -190,7 +198,7 @@ class Account:
         stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
         self._ledger.refuse_disclosure(despite_budget=despite_budget)
         with contextlib.ExitStack() as stack:
-            staging = out and stack.enter_context(staged_folder(out, space_for(LARGE, schema)))
+            staging = out.place and stack.enter_context(staged_folder(out.place, space_for(LARGE, schema)))
             report("reading the table")
             coded = encode(open_table(table), schema)
             refuse_misfits(coded)
@@ -203,10 +211,12 @@ class Account:
                 draft = method.publish(counts, schema)
                 secure = stream.secure or method.drawn == 1
                 blank = certificate(method, disclosure.id, schema, draft.steps, secure=secure)
-                release = sealed_openly(draft, schema, blank, method.promise(schema), counts.lines)
+                release = sealed_openly(
+                    draft, schema, replace(blank, about=out.about), method.promise(schema), counts.lines
+                )
                 if staging:
                     report("writing the release")
-                    release = release.write_into(staging)
+                    release = release.write_into(staging, out.synthetic)
                 stack.close()
             disclosure.settle("published", release.manifest.digest if staging else None)
         return release
@@ -221,6 +231,21 @@ class Account:
             with contextlib.suppress(LedgerError):
                 disclosure.settle("failed")
             raise
+
+
+@dataclass(frozen=True)
+class _Out:
+    """Where a release is written, if anywhere, and what is added to it."""
+
+    place: str | Path | None
+    about: Mapping[str, Any]
+    synthetic: Synthetic | None
+
+
+def _said(about: About | Mapping[str, Any] | str | Path | None, unsafe_seed: int | None) -> dict[str, Any]:
+    """Read what the holder says, and add today's date; a seeded release is the same on every day."""
+    said = About.of(about)
+    return (said if unsafe_seed is not None else said.dated(datetime.datetime.now(datetime.UTC).date())).plain()
 
 
 def certificate(

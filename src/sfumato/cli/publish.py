@@ -41,6 +41,8 @@ PUBLISHING = {
     "dry_run",
     "unsafe_seed",
     "despite_budget",
+    "about",
+    "synthetic",
     "table",
     "sql",
     "encoding",
@@ -216,7 +218,7 @@ class Publish(ManyOptions):
 
     common = (
         *("--method", "--epsilon", "--attributes", "--target", "--schema"),
-        *("--for", "--ledger", "--out", "--dry-run", "--json"),
+        *("--for", "--ledger", "--out", "--about", "--synthetic", "--dry-run", "--json"),
     )
 
 
@@ -242,6 +244,12 @@ class Publish(ManyOptions):
 @schema_option
 @click.option("--ledger", type=click.Path(), help="The table's ledger [default: beside the data].")
 @click.option("--out", type=click.Path(), help="The release folder to write.")
+@click.option(
+    "--about", type=click.Path(), help="What users must know: a YAML file with a title, publisher, licence, contact ..."
+)
+@click.option(
+    "--synthetic", type=click.Choice(["parquet", "csv"]), help="Add a file of synthetic people to the folder."
+)
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
 @click.option(
@@ -270,6 +278,7 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     if options["dry_run"]:
         show.result(*plan_shown(method, schema, options["epsilon"]))
         return
+    sfumato.About.of(options["about"])
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
     account, seed = Account(source.ledger(ledger), schema), options["unsafe_seed"]
@@ -282,6 +291,8 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
             out=options["out"],
             despite_budget=options["despite_budget"],
             unsafe_seed=seed,
+            about=options["about"],
+            synthetic=options["synthetic"],
             watch=watch,
             **how_counted(options),
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from sfumato.models.intervals import CLASS
 from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative
 from sfumato.models.replicates import Combined, Doubt, Replicate
 from sfumato.privacy.measurements import Draft
-from sfumato.release.folder import read_release, space_for, write_release
+from sfumato.release.folder import SYNTHETIC, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
 from sfumato.release.questions import Condition, answers, read_question
 from sfumato.release.records import held, record_batches, values
@@ -36,6 +36,8 @@ from sfumato.schema.attributes import Identifier
 from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
 
+Synthetic = Literal["parquet", "csv"]
+"""The kind of a file of synthetic people."""
 WITH_INTERVALS = re.compile(r"\s+with\s+intervals\s*;?\s*$", re.IGNORECASE)
 """What asks for intervals at the end of a SELECT."""
 MOST_ROWS = 10**9
@@ -198,20 +200,47 @@ class Release:
             raise ReleaseError("a release must have a class to classify by", "Publish with a target.")
         return self.model.classify([rows[name] for name in self.schema.predictors])
 
-    def save(self, folder: str | Path) -> None:
-        """Write the release to a folder, whole or not at all."""
+    def save(self, folder: str | Path, synthetic: Synthetic | None = None) -> None:
+        """Write the release to a folder, whole or not at all; with a file of synthetic people, if wanted."""
         with staged_folder(folder, space_for(self.draft.cells, self.schema)) as staging:
-            self.write_into(staging)
+            self.write_into(staging, synthetic)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """Read a release, checking that it is whole and as published. Nothing in it is executed."""
         return cls(*read_release(folder))
 
-    def write_into(self, staging: Path) -> Release:
+    def write_into(self, staging: Path, synthetic: Synthetic | None = None) -> Release:
         """Write the release's files into an empty folder, and seal them."""
-        sealed = write_release(staging, self.schema, self.draft, self.manifest, self.published_batches())
+        if synthetic is not None and synthetic not in SYNTHETIC:
+            raise ReleaseError(f"synthetic ({synthetic}) must be parquet or csv", "Choose one, or leave it out.")
+        sealed = write_release(
+            staging,
+            self.schema,
+            self.draft,
+            self.manifest,
+            self.published_batches(),
+            {} if synthetic is None else {SYNTHETIC[synthetic]: self.people()},
+            self.explained,
+        )
         return replace(self, manifest=sealed)
+
+    def people(self) -> pa.Table:
+        """Draw the synthetic people that a folder may have: with a known seed, so that anyone can draw them again."""
+        return self.sample(seed=0)
+
+    def explained(self, digests: Mapping[str, str]) -> dict[str, str]:
+        """Write the texts that explain the release, by name, given the digests of its other files."""
+        from sfumato.release.metadata import croissant, data_package, deployment
+        from sfumato.release.readme import dictionary, readme
+
+        texts = {
+            "dictionary.csv": dictionary(self),
+            "croissant.json": croissant(self, digests),
+            "datapackage.json": data_package(self, digests),
+            "deployment.yaml": deployment(self),
+        }
+        return {"README.md": readme(self, [*digests, *texts, "README.md"])} | texts
 
     def published_batches(self) -> Iterator[pa.RecordBatch]:
         """Make the rows of `records.parquet`: every cell where counts are noisy, else those that hold someone."""
