@@ -62,6 +62,7 @@ from sfumato.release.promises import KAnonymity as KAnonymity
 from sfumato.release.promises import Knowledge as Knowledge
 from sfumato.release.promises import Promise as Promise
 from sfumato.release.questions import Condition as Condition
+from sfumato.release.readme import FOLDER as FOLDER
 from sfumato.release.records import count_names as count_names
 from sfumato.release.release import Release as Release
 from sfumato.release.risk import GroupRisk as GroupRisk

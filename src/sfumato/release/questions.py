@@ -123,8 +123,10 @@ def read_question(schema: Schema, condition: Condition) -> Question:
 
 
 def _query(schema: Schema, text: str, weights: Mapping[str, Floats]) -> Query:
+    """Number the attributes; one that is restricted to all of its leaves is not restricted."""
     everyone = np.ones(len(schema.classes))
-    numbered = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
+    named = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
+    numbered = {at: one for at, one in named.items() if not (one == 1).all()}
     return Query(text, numbered, weights.get(schema.target or "", everyone))
 
 

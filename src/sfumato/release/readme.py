@@ -23,7 +23,7 @@ WORTH = "## What it is good for"
 """Where the section begins whose numbers are estimates."""
 MOST_LISTED = 60
 """The most categories that a dictionary lists."""
-FILES = {
+FOLDER = {
     "README.md": "this page",
     "dictionary.csv": "what the columns mean",
     "records.parquet": "generalized records with their counts: the file to open",
@@ -59,7 +59,7 @@ def readme(release: Release, files: Iterable[str]) -> str:
         "## How to read it",
         *_reading(release, set(files)),
         "## What is in the folder",
-        "\n".join(f"* `{name}`: {FILES[name]}" for name in FILES if name in {*files, "manifest.json"}),
+        "\n".join(f"* `{name}`: {FOLDER[name]}" for name in FOLDER if name in {*files, "manifest.json"}),
         *_facts(about),
     ]
     return "\n\n".join(blocks) + "\n"
@@ -107,7 +107,7 @@ def _worth(expected: Sequence[Expected]) -> Iterator[str]:
         yield "There are too few questions to tell."
         return
     yield (
-        "By its own 95 % intervals, of counts that are at least one in a hundred people. Smaller counts err more in "
+        "By its own intervals, of counts that are at least one in a hundred people. Smaller counts err more in "
         "relation to themselves; every answer says by how much."
     )
     titles = {"good for": "**Good for**", "fair for": "**With care for**", "not for": "**Not for**"}

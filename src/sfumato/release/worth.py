@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from sfumato.arrays import Floats
-from sfumato.models.intervals import Z95
-from sfumato.models.model import Answers
+from sfumato.models.intervals import half_widths
+from sfumato.models.model import LEVEL, Answers
 from sfumato.release.release import Release
 from sfumato.schema.attributes import Categorical, Numeric
 from sfumato.schema.schema import variables_of
@@ -37,14 +37,14 @@ Verdict = Literal["good for", "fair for", "not for"]
 
 @dataclass(frozen=True)
 class Expected:
-    """The error to expect of counts that restrict some attributes: halves of 95 % intervals, relative to the count."""
+    """The error to expect of counts that restrict some attributes, relative to the count, by the release's intervals."""
 
     attributes: int
     questions: int
     typical: float
-    """half of the questions err less"""
+    """answers are as often nearer to the truth as farther: half of a 50 % interval, of the median question"""
     most: float
-    """nine of ten err less"""
+    """half of a 95 % interval, of the median question"""
 
     @property
     def kind(self) -> str:
@@ -61,7 +61,7 @@ class Expected:
         """The same as a sentence."""
         if not self.typical:
             return f"{self.kind}: exact, or nearly so"
-        return f"{self.kind}: typically within {written(self.typical)}, nine in ten within {written(self.most)}"
+        return f"{self.kind}: typically within {written(self.typical)}, and within {written(self.most)} at 95 %"
 
 
 def written(share: float) -> str:
@@ -91,8 +91,8 @@ def _expected(release: Release, attributes: int, answers: Answers) -> Expected |
     judged = answers.values >= max(LEAST_SHARE * release.total, 1.0)
     if judged.sum() < FEWEST:
         return None
-    errors = Z95 * answers.stddevs[judged] / answers.values[judged]
-    typical, most = np.quantile(errors, [0.5, 0.9]).tolist()
+    halves = (half_widths(level, answers.noise, answers.untold)[judged] for level in (0.5, LEVEL))
+    typical, most = (float(np.median(half / answers.values[judged])) for half in halves)
     return Expected(attributes, int(judged.sum()), typical, most)
 
 
