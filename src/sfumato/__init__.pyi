@@ -54,6 +54,9 @@ from sfumato.privacy.measurements import Measurement as Measurement
 from sfumato.privacy.measurements import Noisy as Noisy
 from sfumato.privacy.measurements import Question as Question
 from sfumato.release.about import About as About
+from sfumato.release.bins import Bins as Bins
+from sfumato.release.bins import bins_of as bins_of
+from sfumato.release.bins import every_bins as every_bins
 from sfumato.release.manifest import NEIGHBOURS as NEIGHBOURS
 from sfumato.release.manifest import WARNING as WARNING
 from sfumato.release.manifest import Manifest as Manifest

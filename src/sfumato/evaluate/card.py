@@ -45,6 +45,7 @@ from sfumato.evaluate.known import known_measures
 from sfumato.evaluate.learning import Lesson, Protocol, Trial, lessons, lot, most_learnt, splits
 from sfumato.evaluate.runs import one_thread
 from sfumato.evaluate.verdict import CountErrors, Verdict, count_errors, verdict_of
+from sfumato.markup import joined, paragraph, table, tag
 
 Result = TypeVar("Result")
 NOT_PRIVATE = "Worked out from the raw data: for the holder's eyes, not private, not to be published."
@@ -165,6 +166,12 @@ class Scorecard:
     def verdict(self, target: str | None) -> Verdict:
         """Say in words what the release is good for."""
         return verdict_of(self, target)
+
+    def _repr_html_(self) -> str:
+        words = tag("ul", *(tag("li", line) for line in self.verdict(None).lines))
+        return joined(
+            [paragraph(NOT_PRIVATE), words, *(table(one.header, one.rows, one.numbers) for one in self.tables(None))]
+        )
 
     def tables(self, target: str | None) -> list[ScoreTable]:
         """Lay out as tables all but what use costs, given the class attribute of the release."""

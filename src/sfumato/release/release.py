@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,9 @@ from sfumato.release.records import held, record_batches, values
 from sfumato.schema.attributes import Identifier
 from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
+
+if TYPE_CHECKING:
+    from sfumato.pictures.plots import Picture
 
 Synthetic = Literal["parquet", "csv"]
 """The kind of a file of synthetic people."""
@@ -145,6 +148,20 @@ class Release:
         from sfumato.release.sql import answer
 
         return as_frame(answer(query, self.model), frame)
+
+    def plot(self, attribute: str, other: str | None = None, *, where: str = "", parts: int = 20) -> Picture:
+        """Draw how many people have each value of an attribute, with 95 % intervals; or of two attributes together.
+
+        With `where`, only people who satisfy a condition count. Attributes are drawn in so many parts at most.
+        """
+        from sfumato.release.plots import plot
+
+        return plot(self, attribute, other, where, parts)
+
+    def _repr_html_(self) -> str:
+        from sfumato.release.plots import release_html
+
+        return release_html(self)
 
     def records(self, frame: Frame = "arrow", how: Nonnegative = "projection") -> Any:
         """Make the generalized records with their counts, groups without people left out."""

@@ -37,7 +37,7 @@ Verdict = Literal["good for", "fair for", "not for"]
 
 @dataclass(frozen=True)
 class Expected:
-    """The error to expect of counts that restrict some attributes, relative to the count, by the release's intervals."""
+    """The error to expect of counts that restrict some attributes, relative to the count, by the release itself."""
 
     attributes: int
     questions: int

@@ -108,7 +108,7 @@ def holders_page(title: str, lead: str, verdict: Sequence[str], sections: Mappin
 def evaluation_page(release: Release, card: Scorecard) -> str:
     """Write the page about what one release is worth by the holder's own table."""
     target = release.schema.target
-    parts = {one.title: table(one.header, one.rows, one.numbers) for one in card.tables(target)}
+    parts = {one.title.partition(";")[0]: table(one.header, one.rows, one.numbers) for one in card.tables(target)}
     parts["How it was measured"] = tag(
         "ul", *(tag("li", line) for line in (*card.left_out, *card.notes)), class_="note"
     )
