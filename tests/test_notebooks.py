@@ -55,7 +55,7 @@ def test_pictures_are_drawn_and_written(release: Release, tmp_path: Path, names:
 
 
 def test_bars_are_what_counts_say(release: Release) -> None:
-    bars = release.plot("sex").figure.axes[0].containers[0]
+    bars = release.plot("sex").figure.axes[0].patches
     assert [bar.get_width() for bar in bars] == pytest.approx(
         [release.count(f"sex = {one}").value for one in ("Female", "Male")]
     )

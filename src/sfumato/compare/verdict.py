@@ -15,6 +15,7 @@ ASKED = {
     "k-marginal score": "synthetic people, by NIST's k-marginal score",
 }
 """What a measure stands for, the most important first."""
+NONE = "There is no verdict: it needs one of the groups queries, marginals, classification and known."
 CLOSE = 2.0
 """Means that differ by less than so many standard errors are taken for the same."""
 
@@ -25,7 +26,7 @@ def verdict_of(results: Results) -> list[str]:
     lines: list[str] = []
     for epsilon in dict.fromkeys(one.epsilon for one in means if one.epsilon is not None):
         lines += _at(epsilon, [one for one in means if one.epsilon in (epsilon, None)])
-    return lines or list(_at(None, means))
+    return lines or list(_at(None, means)) or [NONE]
 
 
 def _at(epsilon: str | None, means: list[Mean]) -> Iterator[str]:
