@@ -47,7 +47,8 @@ def test_the_same_records_score_best_and_shuffled_ones_worse() -> None:
 
 def test_records_that_differ_are_told_apart() -> None:
     rows, other = people(1), people(2, shift=30)
-    assert propensity(rows, other, 0) > 2 * propensity(rows, people(3), 0)
+    assert propensity(rows, people(3), 0) == pytest.approx(2, abs=0.3)
+    assert propensity(rows, other, 0) > 3
     assert k_marginal(rows, other, 0) < k_marginal(rows, people(3), 0)
 
 
