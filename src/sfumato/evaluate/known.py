@@ -3,7 +3,9 @@
 **k-marginal score** (NIST's challenges): 1000 times one minus half the mean city-block distance of marginals of k
 attributes; 1000 is the same, 0 disjoint. **pMSE**: how well a logistic regression tells drawn records from rows, as
 the mean squared difference of its probabilities from the share of drawn ones, over what is expected of records from the
-rows' own distribution (Snoke et al.); 1 is not at all, and another sample of the same people's population has about 2. **Column shapes** and **pair trends** (after SDMetrics): one minus the Kolmogorov-Smirnov distance of
+rows' own distribution (Snoke et al.); 1 is not at all, and another sample of the population has about 2.
+
+**Column shapes** and **pair trends** (after SDMetrics): one minus the Kolmogorov-Smirnov distance of
 numbers, or the total variation of categories; of pairs one minus half the difference of correlations, or the total
 variation of both together. **Correlation difference**: the mean difference of Cramér's V over pairs.
 

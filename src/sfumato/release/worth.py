@@ -68,7 +68,7 @@ def written(share: float) -> str:
     """Write a relative error for people.
 
     >>> written(0.0432), written(0.000712), written(1.84)
-    ('4.3 %', '0.07 %', '180 %')
+    ('4.3 %', '0.071 %', '180 %')
     """
     percent = 100 * share
     return f"{percent:.0f} %" if 10 <= percent < 100 else f"{float(f'{percent:.2g}'):g} %"
