@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test test-scale reproduce reproduce-quick \
   bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale \
-  audit fire fuzz smoke dist lock pip-audit docs clean
+  audit fire fuzz smoke dist lock pip-audit docs site clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -107,6 +107,11 @@ docs: $(VENV)/.dev
 	$(BIN)/python tests/documents.py README.md
 	$(BIN)/python benchmarks/house.py
 
+# The documentation site, in site/; warnings, such as links that lead nowhere, are errors.
+site: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # The library as its users have it: nothing but the run-time dependencies, installed and not linked.
 SMOKE := .venv-smoke
 smoke:
@@ -150,4 +155,4 @@ pip-audit: $(VENV)/.dev
 	$(BIN)/pip-audit --require-hashes -r requirements-dev.lock
 
 clean:
-	rm -rf $(VENV) .venv-peers $(SMOKE) demo dist fuzz/findings fuzz/log.txt
+	rm -rf $(VENV) .venv-peers $(SMOKE) demo dist site fuzz/findings fuzz/log.txt

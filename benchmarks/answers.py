@@ -29,7 +29,7 @@ from sfumato.arrays import CodedRows
 from sfumato.models import model_of
 from sfumato.models.margins import people_of
 from sfumato.models.regions import RegionModel
-from sfumato.release.release import answers
+from sfumato.release.questions import answers
 
 CENSUS = Path(__file__).resolve().parents[2] / "shared" / "data" / "acs2018.csv.gz"
 DICTIONARY = CENSUS.with_name("acs.dictionary.json")

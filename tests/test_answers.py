@@ -33,7 +33,7 @@ from sfumato.models import regions as region_answers
 from sfumato.models.consistency import Consistent
 from sfumato.models.intervals import Z95
 from sfumato.privacy.measurements import Noisy
-from sfumato.release import release as queries
+from sfumato.release import questions as queries
 
 HANDMADE = release_over(handmade_tree(), [[4, 1], [5, 2], [9, 3]], {2: [1, 9]})
 PAPER = "tree with the paper's weights"
@@ -151,12 +151,12 @@ def test_answers_are_a_table(people: Release) -> None:
     conditions = ["age < 30", "", "age between 30 and 40 and income = high", {"income": np.array([1.0, 0.0])}]
     answers = people.count_many(conditions)
     table = answers.table
-    assert table.column_names == ["condition", "count", "low", "high", "stddev", "noise", "model"]
+    assert table.column_names == ["condition", "value", "low", "high", "stddev", "noise", "model"]
     assert table["condition"].to_pylist() == [*conditions[:3], "weights of income"]
     assert len(answers) == table.num_rows == 4
     for row, condition, answer in zip(table.to_pylist(), conditions, answers, strict=True):
         assert (row["low"], row["high"]) == pytest.approx(answer.interval)
-        assert people.count(condition).value == pytest.approx(row["count"])
+        assert people.count(condition).value == pytest.approx(row["value"])
         assert people.count(condition).stddev == pytest.approx(row["stddev"])
         assert row["stddev"] ** 2 == pytest.approx(row["noise"] ** 2 + row["model"] ** 2)
     assert answers.table["high"][0].as_py() - answers.values[0] == pytest.approx(Z95 * answers.stddevs[0])
@@ -172,7 +172,7 @@ def test_no_conditions_have_no_answers(people: Release) -> None:
         ("salary > 3", "attribute salary is not in this release"),
         ("job = Juggler", "a value of its taxonomy"),
         ("age <", "at character 6"),
-        ("age < 3 or 4", "at character 9"),
+        ("age < 3 or 4", "at character 13"),
         ("passport = x", "was dropped as an identifier"),
         ({"age": np.ones(3)}, "one for each leaf"),
         ({"passport": np.ones(3)}, "weights of passport must be of an attribute of this release"),

@@ -17,13 +17,15 @@ MOST_MODULES = 165
 GROWING = {"methods", "without_epsilon"}
 """Rooms that grow by a module with every method: the budget is about the others."""
 
-FOUNDATION = {"errors", "arrays", "exact", "storage"}
+FOUNDATION = {"errors", "arrays", "exact", "storage", "frames", "markup"}
 DATA = {"schema", "geometry"}
 ROOMS = {
     "errors": set(),
     "arrays": set(),
     "exact": set(),
     "storage": {"errors"},
+    "frames": {"errors"},
+    "markup": set(),
     "schema": FOUNDATION,
     "geometry": FOUNDATION | {"schema"},
     "privacy": FOUNDATION | DATA,
@@ -35,7 +37,10 @@ ROOMS = {
     | DATA
     | {"modl", "models"}
     | {f"privacy.{one}" for one in ("meter", "budget", "scores", "measurements", "tally", "choices", "misfits")},
-    "release": FOUNDATION | DATA | {"models"} | {f"privacy.{one}" for one in ("budget", "measurements", "ledger")},
+    "release": FOUNDATION
+    | DATA
+    | {"models", "pictures.plots"}
+    | {f"privacy.{one}" for one in ("budget", "measurements", "ledger")},
     "without_epsilon": FOUNDATION
     | DATA
     | {"methods.method", "release.promises"}
@@ -70,7 +75,7 @@ ONLY_HERE = {
     "click": ("cli",),
     "matplotlib": ("pictures",),
     "yaml": ("schema.yaml",),
-    "narwhals": ("tables", "release.records"),
+    "narwhals": ("tables", "frames"),
     "pyreadstat": ("tables.microdata",),
     "python_calamine": ("tables.microdata",),
 }

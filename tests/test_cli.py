@@ -126,7 +126,7 @@ def test_records_are_the_same_in_csv_and_parquet(release: Path, how: str) -> Non
     with Path("records.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["count"]) for row in rows] == pq.read_table("records.parquet")["count"].to_pylist()
-    assert rows[0].keys() == {"age", "sex", "job", "planet", "income", "count"}
+    assert rows[0].keys() == {"age", "age_lower", "age_upper", "sex", "job", "planet", "income", "count"}
 
 
 def test_an_amended_budget_can_be_spent(release: Path) -> None:

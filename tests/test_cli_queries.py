@@ -14,7 +14,7 @@ import pytest
 
 from command_line import done, done_json, refused
 from sfumato import Release
-from sfumato.release.release import MOST_IN_BLOCK
+from sfumato.release.questions import MOST_IN_BLOCK
 
 CONDITIONS = ["age < 30", "sex = 'Female' and job in (Dancer, Writer)", "income = high"]
 
@@ -51,9 +51,9 @@ def test_every_condition_of_a_file_is_answered(release: Path, lines: list[str]) 
 def test_answers_are_written_to_a_file(release: Path, out: str) -> None:
     assert "wrote 3 rows" in done("query", release, "--file", asked(*CONDITIONS), "--out", out)
     table = pq.read_table(out) if out.endswith("parquet") else pyarrow.csv.read_csv(out)
-    assert table.column_names == ["condition", "count", "low", "high", "stddev", "noise", "model"]
+    assert table.column_names == ["condition", "value", "low", "high", "stddev", "noise", "model"]
     assert table["condition"].to_pylist() == CONDITIONS
-    assert table["count"].to_pylist() == pytest.approx(Release.load(release).count_many(CONDITIONS).values.tolist())
+    assert table["value"].to_pylist() == pytest.approx(Release.load(release).count_many(CONDITIONS).values.tolist())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_answers_are_written_to_a_file(release: Path, out: str) -> None:
     [
         ("salary > 3", "attribute salary is not in this release"),
         ("sex = Unknown", "a value of its taxonomy"),
-        ("age < 30 or", "at character 10"),
+        ("age < 30 or", "at character 12"),
         ("age between 3", "at character 14 (at 'its end')"),
         ("name = x", "dropped as an identifier"),
     ],
@@ -145,5 +145,5 @@ def test_a_file_of_more_conditions_than_are_answered_at_once(release: Path) -> N
     told = json.loads(done("query", release, "--file", path, "--out", "answers.parquet", "--json"))
     assert told == {"out": "answers.parquet", "rows": 20_000}
     assert len(ages) > MOST_IN_BLOCK
-    counts = pq.read_table("answers.parquet")["count"].to_pylist()
+    counts = pq.read_table("answers.parquet")["value"].to_pylist()
     assert counts[-1] == pytest.approx(Release.load(release).count(f"age >= {ages[-1]} and sex = Male").value)

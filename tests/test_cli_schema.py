@@ -111,7 +111,7 @@ def test_a_table_without_a_class_is_published_or_the_way_out_is_told(here: Path,
 def test_help_shows_what_people_use_and_help_all_the_rest() -> None:
     short, full = (CliRunner().invoke(main, ["publish", option]).output for option in ("--help", "--help-all"))
     options = [line for line in short.splitlines() if line.startswith(("  --", "  -h"))]
-    assert len(options) == 12
+    assert len(options) == 14
     assert "--specializations" not in short
     assert "--help-all" in short
     for method in METHODS:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato import Schema
 from sfumato.errors import QueryError
-from sfumato.schema.conditions import LONGEST, read_condition
+from sfumato.schema.conditions import LONGEST, Covered, read_condition, read_covered
 
 SCHEMA = Schema.loads("""
 attributes:
@@ -216,7 +216,12 @@ def test_blanks_around_marks_do_not_matter() -> None:
         ("age", 4),
         ("age =", 6),
         ("age = =", 7),
-        ("age = 3 or age = 4", 9),
+        ("age = 3 or", 11),
+        ("age = 3 nor age = 4", 9),
+        ("not", 4),
+        ("(age = 3", 9),
+        ("age not = 3", 9),
+        ("age is 3", 8),
         ("age = 3 and", 12),
         ("age ~ 3", 5),
         ("age between 3", 14),
@@ -231,7 +236,6 @@ def test_blanks_around_marks_do_not_matter() -> None:
         ('age = "x', 7),
         ("age ! 3", 5),
         ("age = 3   !", 11),
-        ("(age = 3)", 1),
         ("= 3", 1),
         ("age 'between' 3 and 4", 6),
         ("job < Artist ! ", 14),
@@ -276,17 +280,17 @@ def test_a_condition_of_any_length_is_read_or_refused_quickly() -> None:
     assert "characters" in refused("age = 3 and " * LONGEST)
 
 
-MARKS = [*"=<>(),'\"!", "<=", ">=", "!=", "<>", "and", "between", "in", "''"]
+MARKS = [*"=<>(),'\"!", "<=", ">=", "!=", "<>", "and", "or", "not", "is", "missing", "between", "in", "''"]
 VALUES = ["3", "1.75", "1e5", "-2", "2000-01-05", "Artist", "Unknown"]
 WORDS = st.sampled_from([*MARKS, *VALUES, *SCHEMA.attributes, "'home town'"])
 
 
 def read_or_refuse(condition: str) -> None:
-    weights = {}
+    boxes = ()
     with contextlib.suppress(QueryError):
-        weights = read_condition(SCHEMA, condition)
-    assert all(len(one) == SCHEMA.attributes[name].leaves for name, one in weights.items())
-    assert all(((one >= 0) & (one <= 1)).all() for one in weights.values())
+        boxes = read_covered(SCHEMA, condition).inside
+    assert all(len(one) == SCHEMA.attributes[name].leaves for weights in boxes for name, one in weights.items())
+    assert all(((one >= 0) & (one <= 1)).all() for weights in boxes for one in weights.values())
 
 
 @given(st.text(max_size=60))
@@ -318,3 +322,98 @@ def test_grids_of_any_size_can_be_asked(lower: object, upper: object, step: obje
     weights = read_condition(schema, condition)["x"]
     assert len(weights) == schema.shape[0]
     assert ((weights >= 0) & (weights <= 1)).all()
+
+
+SMALL = Schema.loads("""
+attributes:
+  a: {kind: numeric, lower: 0, upper: 2, missing: none}
+  b: {kind: categorical, taxonomy: {u: [x, y], v: [z]}, missing: z}
+  c: {kind: numeric, lower: 0, upper: 3, step: 2}
+""")
+SHAPE = (4, 3, 2)
+LITERALS = {
+    "a = 1": ("a", [0, 1, 0, None]),
+    "a != 1": ("a", [1, 0, 1, None]),
+    "a >= 1": ("a", [0, 1, 1, None]),
+    "a is missing": ("a", [0, 0, 0, 1]),
+    "a is not missing": ("a", [1, 1, 1, 0]),
+    "a not in (0, 2)": ("a", [0, 1, 0, None]),
+    "a not between 1 and 2": ("a", [1, 0, 0, None]),
+    "b = u": ("b", [1, 1, 0]),
+    "b != x": ("b", [0, 1, 1]),
+    "b is missing": ("b", [0, 0, 1]),
+    "b not in (x, z)": ("b", [0, 1, 0]),
+    "c < 2": ("c", [1, 0]),
+}
+"""What comparisons say of each leaf: true, false, or neither."""
+
+
+def literal(words: str) -> tuple[str, np.ndarray]:
+    name, says = LITERALS[words]
+    axis = "abc".index(name)
+    numbers = np.array([np.nan if one is None else one for one in says], float)
+    return words, np.broadcast_to(numbers.reshape([-1 if at == axis else 1 for at in range(3)]), SHAPE)
+
+
+def negated(one: tuple[str, np.ndarray]) -> tuple[str, np.ndarray]:
+    return f"not ({one[0]})", 1 - one[1]
+
+
+def joined(parts: tuple[tuple[str, np.ndarray], tuple[str, np.ndarray], str]) -> tuple[str, np.ndarray]:
+    """Join two conditions by SQL's logic: neither true nor false is halfway between them."""
+    (left, mine), (right, other), word = parts
+    mine, other = (np.nan_to_num(one, nan=0.5) for one in (mine, other))
+    found = np.minimum(mine, other) if word == "and" else np.maximum(mine, other)
+    return f"({left}) {word} ({right})", np.where(found == 0.5, np.nan, found)
+
+
+CONDITIONS = st.recursive(
+    st.sampled_from(sorted(LITERALS)).map(literal),
+    lambda inner: inner.map(negated) | st.tuples(inner, inner, st.sampled_from(["and", "or"])).map(joined),
+    max_leaves=6,
+)
+
+
+def cells_of(covered: Covered, side: str = "inside") -> np.ndarray:
+    cells = np.zeros(SHAPE)
+    for box in getattr(covered, side):
+        axes = [box.get(name, np.ones(size)) for name, size in zip("abc", SHAPE, strict=True)]
+        cells += np.einsum("i,j,k->ijk", *axes)
+    return cells
+
+
+@given(CONDITIONS)
+def test_any_condition_covers_what_sql_would_select(condition: tuple[str, np.ndarray]) -> None:
+    words, says = condition
+    covered = read_covered(SMALL, words)
+    assert np.array_equal(cells_of(covered), np.nan_to_num(says))
+    if len(covered.inside) > 1:
+        assert np.array_equal(cells_of(covered) + cells_of(covered, "outside"), np.ones(SHAPE))
+
+
+@given(CONDITIONS)
+def test_boxes_do_not_depend_on_how_a_condition_is_said(condition: tuple[str, np.ndarray]) -> None:
+    words, _ = condition
+    one, other = read_covered(SMALL, words), read_covered(SMALL, f"not (not ({words}) and not ({words}))")
+    if len(one.inside) > 1:
+        assert [sorted(box) for box in one.inside] == [sorted(box) for box in other.inside]
+    assert np.array_equal(cells_of(one), cells_of(other))
+
+
+def test_or_of_one_attribute_is_one_box_and_cut_cells_are_cut_once() -> None:
+    assert covered("age < 2 or age >= 8") == [1, 1, 0, 0, 0, 0, 0, 0, 1, 1]
+    assert covered("wage < 5 or wage is missing") == [0.5, 0, 0, 0, 1]
+    assert covered("not wage < 5") == [0.5, 1, 1, 1, 0]
+    boxes = read_covered(SCHEMA, "(wage < 5 or age = 3) and (wage < 15 or age = 4)").inside
+    everyone = np.ones(10)
+    total = sum(np.outer(box.get("wage", np.ones(5)), box.get("age", everyone)).sum() for box in boxes)
+    assert total == pytest.approx(0.5 * 10 + 1.0)
+
+
+def test_conditions_that_are_no_box_are_refused_where_one_is_wanted() -> None:
+    assert "joined by and" in refused("age = 3 or job = Artist")
+
+
+def test_a_condition_nested_deeply_is_refused() -> None:
+    assert "nested" in refused("(" * 500 + "age = 3" + ")" * 500)
+    assert "nested" in refused("not " * 500 + "age = 3")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from documents import methods_table, reference, with_methods
 from handmade import release_of
-from sfumato import METHODS, WITHOUT_EPSILON, Account, Schema, datasets, verify
+from sfumato import METHODS, WITHOUT_EPSILON, About, Account, Schema, datasets, verify
+from sfumato.cli import main
 from sfumato.errors import MethodError
-from sfumato.release.folder import FILES
+from sfumato.release.folder import EXPLAINING, FILES, SYNTHETIC
 
 ROOT = Path(__file__).parents[1]
 
@@ -110,7 +113,7 @@ OTHERS = {"people.parquet", "results.parquet"}
 )
 def test_files_of_a_release_that_documents_name_are_there(path: Path) -> None:
     named = set(re.findall(r"`(\w+\.(?:parquet|json))`", path.read_text()))
-    assert named <= {*FILES, "manifest.json", *OTHERS}
+    assert named <= {*FILES, *EXPLAINING, *SYNTHETIC.values(), "manifest.json", *OTHERS}
 
 
 def test_members_that_the_source_points_to_exist() -> None:
@@ -125,3 +128,48 @@ def test_members_that_the_source_points_to_exist() -> None:
     pointed_to = {name for source in sources for name in re.findall(r"`([A-Z]\w+\.[a-z]\w*)`", source)}
     assert pointed_to
     assert pointed_to <= members
+
+
+def run_page(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do what a page says from top to bottom: write its schema, run its Python and its commands."""
+    monkeypatch.chdir(place)
+    names: dict = {}
+    for language, block in re.findall(r"```(python|yaml|)\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
+        if language == "yaml":
+            Path("people.schema.yaml").write_text(block)
+        elif language == "python":
+            exec(block, names)
+        else:
+            for command in block.splitlines():
+                _, *arguments = shlex.split(command)
+                result = CliRunner().invoke(main, arguments)
+                assert result.exit_code == 0, (command, result.output)
+                if arguments[0] == "draft":
+                    Path("people.schema.yaml").unlink()
+
+
+def test_the_tutorial_runs_from_a_table_to_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_page("docs/tutorial.md", tmp_path, monkeypatch)
+    assert "± " in capsys.readouterr().out
+    for name in ("release/README.md", "smokers.png", "release.html", "worth.html"):
+        assert (tmp_path / name).exists()
+
+
+def test_the_gallery_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run_page("docs/gallery.md", tmp_path, monkeypatch)
+    assert "share_low" in capsys.readouterr().out
+
+
+def test_what_a_holder_may_say_is_what_the_page_shows() -> None:
+    (said,) = blocks("docs/holders.md", "yaml")
+    assert set(yaml.safe_load(said)) | {"date", "url"} == set(About.model_fields)
+    About.parse({name: str(value) for name, value in yaml.safe_load(said).items()})
+
+
+def test_every_document_has_a_place_on_the_site() -> None:
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text())
+    assert sorted(path.name for path in ROOT.glob("docs/*.md")) == sorted(
+        Path(one).name for one in listed if "/" not in one
+    )

@@ -118,10 +118,10 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(name: str) -> None:
 
 
 def _query(names: list[str], chosen: dict[int, int]):
-    from sfumato.release.release import read_query
+    from sfumato.release.questions import read_question
 
     sizes = [*SCHEMA.shape, 2]
-    return read_query(SCHEMA, {names[at]: np.eye(sizes[at])[leaf] for at, leaf in chosen.items()})
+    return read_question(SCHEMA, {names[at]: np.eye(sizes[at])[leaf] for at, leaf in chosen.items()}).inside[0]
 
 
 # Its parts.

@@ -121,14 +121,14 @@ def test_margins_of_any_levels_come_back_as_they_were(tmp_path: Path, margins: d
 
 @EVERY_KIND
 def test_a_release_is_these_files(saved_kind: Path) -> None:
-    assert sorted(path.name for path in saved_kind.iterdir()) == FILES
+    assert sorted(path.name for path in saved_kind.iterdir()) == sorted([*FILES, *reading.EXPLAINING])
     assert [path.name for path in saved_kind.parent.iterdir()] == ["release"]
 
 
 @EVERY_KIND
 def test_a_release_that_is_saved_again_has_the_same_files(saved_kind: Path, tmp_path: Path) -> None:
     Release.load(saved_kind).save(tmp_path / "again")
-    for name in FILES:
+    for name in [*FILES, *reading.EXPLAINING]:
         assert (tmp_path / "again" / name).read_bytes() == (saved_kind / name).read_bytes()
 
 

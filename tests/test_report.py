@@ -28,11 +28,12 @@ from sfumato.models.margins import Margin
 from sfumato.pictures.inline import picture
 from sfumato.privacy.measurements import Noisy
 from sfumato.release import folder
+from sfumato.release.readme import FOLDER
 from sfumato.report import distributions, report
 from sfumato.report.asking import LEAST_TOLD, bins_of, every_bins, model_shares, questions_to, together, whose_error
 from sfumato.report.distributions import strongest_pairs
 from sfumato.report.html import Html, tag
-from sfumato.report.promise import FILES, snippets
+from sfumato.report.promise import snippets
 from sfumato.schema.conditions import read_condition
 from test_account import SCHEMA as FEW_SCHEMA
 from test_account import TABLE as FEW
@@ -89,7 +90,7 @@ def test_what_stands_on_a_page(shown: str) -> None:
         assert expected in page.text
     for name in release.manifest.files:
         assert name in page.text
-        assert FILES[name] in page.text
+        assert FOLDER[name] in page.text
     if release.manifest.promise is None:
         assert "exp(ε) = 2.72" in page.text
         assert "tables that differ by adding or removing one record" in page.text
@@ -113,7 +114,7 @@ def test_every_method_has_its_page(method: Parameters, tmp_path: Path) -> None:
 
 
 def test_every_file_of_a_release_is_told_and_no_other() -> None:
-    assert FILES.keys() == {*folder.FILES, folder.MANIFEST_FILE}
+    assert FOLDER.keys() == {*folder.FILES, *folder.EXPLAINING, *folder.SYNTHETIC.values(), folder.MANIFEST_FILE}
 
 
 @pytest.mark.usefixtures("here")

@@ -58,6 +58,10 @@ from sfumato.privacy.transcripts import DaringRecorder as DaringRecorder
 from sfumato.privacy.transcripts import OtherwiseError as OtherwiseError
 from sfumato.privacy.transcripts import Recorder as Recorder
 from sfumato.privacy.transcripts import Replayer as Replayer
+from sfumato.release.about import About as About
+from sfumato.release.bins import Bins as Bins
+from sfumato.release.bins import bins_of as bins_of
+from sfumato.release.bins import every_bins as every_bins
 from sfumato.release.manifest import NEIGHBOURS as NEIGHBOURS
 from sfumato.release.manifest import WARNING as WARNING
 from sfumato.release.manifest import Manifest as Manifest
@@ -65,7 +69,8 @@ from sfumato.release.promises import ConfidenceCap as ConfidenceCap
 from sfumato.release.promises import KAnonymity as KAnonymity
 from sfumato.release.promises import Knowledge as Knowledge
 from sfumato.release.promises import Promise as Promise
-from sfumato.release.release import Condition as Condition
+from sfumato.release.questions import Condition as Condition
+from sfumato.release.readme import FOLDER as FOLDER
 from sfumato.release.records import count_names as count_names
 from sfumato.release.release import Release as Release
 from sfumato.release.risk import GroupRisk as GroupRisk
@@ -76,6 +81,8 @@ from sfumato.release.risk import group_risk as group_risk
 from sfumato.release.risk import nearest_claim as nearest_claim
 from sfumato.release.risk import odds_of as odds_of
 from sfumato.release.signing import sign as sign
+from sfumato.release.worth import Expected as Expected
+from sfumato.release.worth import expected_errors as expected_errors
 from sfumato.release.verify import Verification as Verification
 from sfumato.release.verify import verify as verify
 from sfumato.schema.attributes import Categorical as Categorical

@@ -8,9 +8,10 @@ epsilon take a path of their own, by type, in which the ledger is told that noth
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -34,10 +35,11 @@ from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.noise import SeededStream, Stream, SystemStream, uniform_below
 from sfumato.privacy.tally import Domain
+from sfumato.release.about import About
 from sfumato.release.folder import space_for
 from sfumato.release.manifest import Manifest
 from sfumato.release.promises import Promise
-from sfumato.release.release import Release
+from sfumato.release.release import Release, Synthetic
 from sfumato.schema.schema import Schema
 from sfumato.storage import staged_folder
 from sfumato.tables.encode import Coded, encode, refuse_misfits
@@ -104,6 +106,8 @@ class Account:
         despite_budget: bool = False,
         other_people: bool = False,
         unsafe_seed: int | None = None,
+        about: About | Mapping[str, Any] | str | Path | None = None,
+        synthetic: Synthetic | None = None,
         watch: Watch | None = None,
         engine: str = "auto",
         memory: str | int | None = None,
@@ -120,11 +124,13 @@ class Account:
 
         `unsafe_seed` makes the noise, or the sample, reproducible and the release worthless as a protection: its
         manifest says so, and the ledger does not know a seeded release with an epsilon. A table with a lifetime budget
-        refuses it. The table is counted on this
+        refuses it. `about` is what users must know: a file, or plain values, with a title, a publisher, a licence and
+        more. `synthetic` adds a file of synthetic people to the folder. The table is counted on this
         machine, its codes in `memory` (such as "4GB"; a share of what is free, if not given) as far as they fit, else
         in `scratch` (beside the ledger, if not given); or, if the `engine` is spark, by Spark at `master`.
         """
         report = watch or _silent
+        said = _said(about, unsafe_seed)
         counting = Counting.of(engine, memory, master, scratch or self._ledger.path.resolve().parent)
         others = OtherLedgers(self._ledger.path, table, other_people)
         if unsafe_seed is not None:
@@ -133,7 +139,8 @@ class Account:
             if epsilon is not None:
                 raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
             counting.refuse_other_than(method.engines, method.name)
-            return self._publish_openly(table, method, despite_budget, others, out, unsafe_seed, report)
+            place = _Out(out, said, synthetic)
+            return self._publish_openly(table, method, despite_budget, others, place, unsafe_seed, report)
         if not isinstance(method, Method):
             raise MethodError("method must be one of sfumato.METHODS or sfumato.WITHOUT_EPSILON", "Choose one of them.")
         if epsilon is None:
@@ -142,7 +149,8 @@ class Account:
             raise MethodError(f"despite_budget must go with a method without epsilon ({method.name})", "Leave it out.")
         price = epsilon_of(epsilon)
         schedule = self._by_row(method, price)
-        return self._publish_privately(table, method, price, schedule, counting, others, out, unsafe_seed, report)
+        place = _Out(out, said, synthetic)
+        return self._publish_privately(table, method, price, schedule, counting, others, place, unsafe_seed, report)
 
     def _publish_privately(
         self,
@@ -152,7 +160,7 @@ class Account:
         schedule: Schedule,
         counting: Counting,
         others: OtherLedgers,
-        out: str | Path | None,
+        out: _Out,
         unsafe_seed: int | None,
         report: Watch,
     ) -> Release:
@@ -165,7 +173,7 @@ class Account:
             self._ledger.refuse_beyond(epsilon, self.schema.unit)
         with contextlib.ExitStack() as stack:
             space = space_for(method.expected_cells(self.schema), self.schema)
-            staging = out and stack.enter_context(staged_folder(out, space))
+            staging = out.place and stack.enter_context(staged_folder(out.place, space))
             report("reading the table")
             counted = stack.enter_context(counting.opened(table, self.schema, key))
             if mechanisms.secure:
@@ -178,10 +186,10 @@ class Account:
                 )
                 draft = method.publish(meter, self.schema, schedule)
                 blank = certificate(method, payer.id, self.schema, draft.steps, secure=mechanisms.secure)
-                release = sealed(draft, self.schema, blank, meter)
+                release = sealed(draft, self.schema, replace(blank, about=out.about), meter)
                 if staging:
                     report("writing the release")
-                    release = release.write_into(staging)
+                    release = release.write_into(staging, out.synthetic)
                 stack.close()
             payer.settle("published", release.manifest.digest if staging else None)
         if mechanisms.secure:
@@ -208,7 +216,7 @@ class Account:
         method: MethodWithoutEpsilon,
         despite_budget: bool,
         others: OtherLedgers,
-        out: str | Path | None,
+        out: _Out,
         unsafe_seed: int | None,
         report: Watch,
     ) -> Release:
@@ -222,7 +230,7 @@ class Account:
         stream = SystemStream() if unsafe_seed is None else SeededStream(unsafe_seed)
         self._ledger.refuse_disclosure(despite_budget=despite_budget)
         with contextlib.ExitStack() as stack:
-            staging = out and stack.enter_context(staged_folder(out, space_for(LARGE, schema)))
+            staging = out.place and stack.enter_context(staged_folder(out.place, space_for(LARGE, schema)))
             report("reading the table")
             coded = encode(open_table(table), schema)
             refuse_misfits(coded)
@@ -236,10 +244,12 @@ class Account:
                 draft = method.publish(counts, schema)
                 secure = stream.secure or method.drawn == 1
                 blank = certificate(method, disclosure.id, schema, draft.steps, secure=secure)
-                release = sealed_openly(draft, schema, blank, method.promise(schema), counts.lines)
+                release = sealed_openly(
+                    draft, schema, replace(blank, about=out.about), method.promise(schema), counts.lines
+                )
                 if staging:
                     report("writing the release")
-                    release = release.write_into(staging)
+                    release = release.write_into(staging, out.synthetic)
                 stack.close()
             disclosure.settle("published", release.manifest.digest if staging else None)
         others.note_rows(schema)
@@ -318,6 +328,21 @@ class OtherLedgers:
 def rows_file(ledger: Path) -> Path:
     """Where the sketch of a ledger's table lies."""
     return ledger.with_name(ledger.name + SUFFIX)
+
+
+@dataclass(frozen=True)
+class _Out:
+    """Where a release is written, if anywhere, and what is added to it."""
+
+    place: str | Path | None
+    about: Mapping[str, Any]
+    synthetic: Synthetic | None
+
+
+def _said(about: About | Mapping[str, Any] | str | Path | None, unsafe_seed: int | None) -> dict[str, Any]:
+    """Read what the holder says, and add today's date; a seeded release is the same on every day."""
+    said = About.of(about)
+    return (said if unsafe_seed is not None else said.dated(datetime.datetime.now(datetime.UTC).date())).plain()
 
 
 def certificate(

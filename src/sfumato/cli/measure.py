@@ -8,8 +8,10 @@ What needs an optional library imports it when it is called.
 
 from __future__ import annotations
 
+import base64
 import secrets
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict, fields
@@ -29,8 +31,10 @@ from sfumato.cli.show import Show, Steps, lacking, release_argument, reporting, 
 from sfumato.errors import MethodError, ReleaseError
 from sfumato.exact import write_fraction
 from sfumato.pictures.canvas import can_draw, refuse_pictureless
-from sfumato.report import Evaluated
+from sfumato.report import Evaluated, evaluation_page, holders_page
 from sfumato.report import report as page_of
+from sfumato.report.html import Html, joined, tag
+from sfumato.report.html import table as html_table
 from sfumato.storage import staged_file
 
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ needs scikit-learn.
 """
 SUFFIXES = (".html", ".htm")
 """How the names of pages end."""
+PAGE = "comparison.html"
+"""The page of a comparison."""
 USUAL = ",".join(name for name, method in METHODS.items() if all(one.default is not MISSING for one in fields(method)))
 """The methods that are compared unless others are named: all that take an epsilon and need nothing else."""
 HEADLINES = {
@@ -83,18 +89,34 @@ reader may tell more. That a claim holds for all tables follows from the proofs 
 @click.option(
     "--protocol", type=click.Choice(PROTOCOLS), help="How to split DATA where no --test is given. [default: 2/3]"
 )
+@click.option("--out", type=click.Path(), help="The .html file of one page to write [default: none].")
 @reporting
-def evaluate(release: str, data: str, test: str | None, protocol: Any, show: Show) -> None:
+def evaluate(release: str, data: str, test: str | None, protocol: Any, out: str | None, show: Show) -> None:
     """Tell what a release of DATA is worth: what can be learnt from it, how near it is. For the holder's eyes."""
     opened, source = show.opened(release), find_data(data)
     refuse_other_schema(opened.schema, source)
     if test is not None and protocol is not None:
         raise MethodError("protocol must come without a test set", "Leave one of them out.")
+    if out is not None:
+        _page_place(out)
     scorecard = find_scorecard("evaluate")
     tested = None if test is None else find_data(test).table
     with show.working() as watch:
         card = scorecard(opened, source.table, tested, protocol=protocol or "2/3", watch=watch)
-    show.result(card.plain(), _card_text(card, opened.schema.target))
+    words = card.verdict(opened.schema.target)
+    plain = card.plain() | {"verdict": words.lines}
+    if out is not None:
+        with staged_file(_page_place(out)) as staging:
+            staging.write_text(evaluation_page(opened, card), encoding="utf-8")
+    written = "" if out is None else f"\n\nwrote {out}"
+    show.result(plain, _card_text(card, opened.schema.target) + written)
+
+
+def _page_place(out: str | Path) -> Path:
+    """Refuse a name that is no page's."""
+    if not str(out).lower().endswith(SUFFIXES):
+        raise ReleaseError(f"out ({str(out)[:200]}) must end in .html", "Name the file accordingly.")
+    return Path(out)
 
 
 def find_scorecard(command: str) -> Callable[..., Scorecard]:
@@ -110,6 +132,7 @@ def _card_text(card: Scorecard, target: str | None) -> str:
     from sfumato.evaluate.card import NOT_PRIVATE
 
     blocks = [NOT_PRIVATE, f"{card.release}\n{card.rows:,} rows, {card.people:,} people in the release"]
+    blocks.append("\n".join(["In words", *(f"  {line}" for line in card.verdict(target).lines)]))
     blocks += [f"{one.title}\n{table(one.rows, one.header, one.numbers)}" for one in card.tables(target)]
     blocks.append(_use_text(card))
     if card.left_out:
@@ -145,8 +168,7 @@ def report(release: str, data: str | None, out: str | None, show: Show) -> None:
     refuse_pictureless()
     opened, folder = show.opened(release), Path(release).resolve()
     place = Path(out) if out else folder.with_name(f"{folder.name}.html")
-    if not place.name.lower().endswith(SUFFIXES):
-        raise ReleaseError(f"out ({str(place)[:200]}) must end in .html", "Name the file accordingly.")
+    _page_place(place)
     with show.working() as watch, staged_file(place) as staging:
         evaluated = None if data is None else _evaluated(opened, data, watch)
         watch("drawing")
@@ -193,7 +215,7 @@ def _evaluated(release: Release, data: str, watch: Callable[[str], None]) -> Eva
 @click.option(
     "--measures",
     help="What to measure: all, or some of classification, learners, information, marginals, queries, intervals, "
-    "clusters, cost "
+    "known, clusters, cost "
     "[default: all but learners and clusters].",
 )
 @click.option("--attributes", help="The attributes to publish beside the class, such as age,sex [default: all].")
@@ -236,9 +258,9 @@ def compare(data: str, schema_path: str | None, out: str, workers: int | None, s
             show.aside(f"{progress.done} of {progress.all} runs are kept in {out}; start again to go on.")
             raise
         watch("drawing")
-        written = write_results(results, place, _drawing(results))
+        written = write_results(results, place, _page(results))
     facts = {"out": out, "files": written, "runs": progress.all, "kept_before": progress.before}
-    show.result(results.plain() | facts, f"{_comparison_text(results)}\n\n{_written_text(place, written, progress)}")
+    show.result(results.plain() | facts, f"{_comparison_text(results)}\n\n{_written_text(place, progress)}")
 
 
 def _schema(schema: Schema, attributes: str | None, target: str | None) -> Schema:
@@ -249,19 +271,56 @@ def _schema(schema: Schema, attributes: str | None, target: str | None) -> Schem
     return named_only(chosen, ",".join(dict.fromkeys([*attributes.split(","), chosen.target])))
 
 
-def _drawing(results: Results) -> Callable[[Path], None] | None:
-    """A function that draws the results; None if nothing can be drawn."""
-    from sfumato.compare.results import draw_gallery
+def _page(results: Results) -> Callable[[Path], None]:
+    """A function that writes the one page of a comparison, with all pictures in it if they can be drawn."""
+    return partial(_write_page, results)
 
-    return partial(draw_gallery, results) if can_draw() else None
+
+def _write_page(results: Results, place: Path) -> None:
+    from sfumato.compare.results import draw_gallery
+    from sfumato.compare.verdict import verdict_of
+
+    parts = {"Means": _comparison_html(results)}
+    if can_draw():
+        with tempfile.TemporaryDirectory() as folder:
+            draw_gallery(results, Path(folder))
+            parts["Pictures"] = joined(_picture(path) for path in sorted(Path(folder).glob("*.png")))
+    if results.left_out:
+        parts["Left out"] = tag("ul", *(tag("li", one) for one in results.left_out))
+    lead = f"{_runs(results.contest.number)} of each method by protocol {results.contest.protocol}."
+    name = f"Methods compared on {results.contest.schema.name}"
+    (place / PAGE).write_text(holders_page(name, lead, verdict_of(results), parts), encoding="utf-8")
+
+
+def _picture(path: Path) -> Html:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return tag("img", src=f"data:image/png;base64,{data}", alt=path.stem.replace("-", " "), loading="lazy")
+
+
+def _comparison_html(results: Results) -> Html:
+    means = {(one.method, one.epsilon, one.measure): one for one in results.means()}
+    places = sorted(
+        dict.fromkeys((method, epsilon) for method, epsilon, _ in means), key=lambda one: _order(results, *one)
+    )
+    rows = [
+        (
+            f"{method} {epsilon or ''}".strip(),
+            *(_written(means.get((method, epsilon, name)), name) for name in results.measures),
+        )
+        for method, epsilon in places
+    ]
+    turned = [(name, *(row[at + 1] for row in rows)) for at, name in enumerate(results.measures)]
+    return html_table(("measure", *(row[0] for row in rows)), turned, range(1, len(rows) + 1))
 
 
 def _comparison_text(results: Results) -> str:
     from sfumato.compare.results import NO_GUARANTEE
+    from sfumato.compare.verdict import verdict_of
     from sfumato.evaluate.card import NOT_PRIVATE
 
     how = f"{_runs(results.contest.number)} of each by protocol {results.contest.protocol}: means ± standard errors"
-    blocks = [f"{NOT_PRIVATE}\n{NO_GUARANTEE}", f"{how}\n{_comparison_table(results)}"]
+    blocks = [f"{NOT_PRIVATE}\n{NO_GUARANTEE}", "\n".join(["In words", *(f"  {one}" for one in verdict_of(results))])]
+    blocks.append(f"{how}\n{_comparison_table(results)}")
     if set(HEADLINES) <= set(results.measures):
         blocks.append(textwrap.fill(LEGEND, 100))
     if results.left_out:
@@ -269,21 +328,17 @@ def _comparison_text(results: Results) -> str:
     return "\n\n".join(blocks)
 
 
-def _written_text(place: Path, written: list[str], progress: Steps) -> str:
+def _written_text(place: Path, progress: Steps) -> str:
     """What is in the folder, also what other comparisons have left there."""
     from sfumato.compare.results import RESULTS, RUNS, SUMMARY
 
-    pictures = sum(name.endswith(".png") for name in written)
-    drawn = f"{pictures} pictures" if pictures else "no pictures: pip install 'sfumato[pictures]' to have them drawn"
+    drawn = PAGE if can_draw() else f"{PAGE}, without pictures: pip install 'sfumato[pictures]' to have them drawn"
     kept = len(list((place / RUNS).glob("*.json")))
     others = f", {_runs(kept - progress.all)} of other comparisons beside them" if kept > progress.all else ""
     lines = [
         f"{_runs(progress.all)} in {place / RUNS}, {progress.before} of them kept from before{others}",
         f"wrote {place / RESULTS}, {SUMMARY} and {drawn}",
     ]
-    older = sorted(path.name for path in place.glob("*.png") if path.name not in written)
-    if older:
-        lines.append(f"not of this comparison: {', '.join(older)}")
     return "\n".join(lines)
 
 

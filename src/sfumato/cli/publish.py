@@ -53,6 +53,8 @@ PUBLISHING = {
     "unsafe_seed",
     "other_people",
     "despite_budget",
+    "about",
+    "synthetic",
     "table",
     "sql",
     "encoding",
@@ -276,7 +278,7 @@ class Publish(ManyOptions):
 
     common = (
         *("--method", "--epsilon", "--attributes", "--target", "--schema"),
-        *("--for", "--ledger", "--out", "--dry-run", "--json"),
+        *("--for", "--ledger", "--out", "--about", "--synthetic", "--dry-run", "--json"),
     )
 
 
@@ -302,6 +304,12 @@ class Publish(ManyOptions):
 @schema_option
 @click.option("--ledger", type=click.Path(), help="The table's ledger [default: beside the data].")
 @click.option("--out", type=click.Path(), help="The release folder to write.")
+@click.option(
+    "--about", type=click.Path(), help="What users must know: a YAML file with a title, publisher, licence, contact ..."
+)
+@click.option(
+    "--synthetic", type=click.Choice(["parquet", "csv"]), help="Add a file of synthetic people to the folder."
+)
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
 @click.option(
@@ -335,6 +343,7 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     if options["dry_run"]:
         show.result(*plan_shown(method, schema, options["epsilon"]))
         return
+    sfumato.About.of(options["about"])
     if not options["out"]:
         raise MethodError("out must name the release folder to write", "Give --out release/.")
     account, seed = Account(source.ledger(ledger), schema), options["unsafe_seed"]
@@ -348,6 +357,8 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
             despite_budget=options["despite_budget"],
             other_people=options["other_people"],
             unsafe_seed=seed,
+            about=options["about"],
+            synthetic=options["synthetic"],
             watch=watch,
             **how_counted(options),
         )

@@ -23,7 +23,9 @@ from sfumato.evaluate.coverage import KINDS, LEVELS
 from sfumato.evaluate.fidelity import WAYS
 from sfumato.evaluate.learning import LEARNERS, Learner, Protocol, splits
 
-Group = Literal["classification", "learners", "information", "marginals", "queries", "intervals", "clusters", "cost"]
+Group = Literal[
+    "classification", "learners", "information", "marginals", "queries", "intervals", "known", "clusters", "cost"
+]
 """A group of measures, which are measured together or not at all."""
 GROUPS: dict[Group, str] = {
     "classification": "a tree on groups, regions, naive Bayes, logistic regression",
@@ -32,11 +34,12 @@ GROUPS: dict[Group, str] = {
     "marginals": "Hellinger and total variation of 1-, 2- and 3-way marginals",
     "queries": "relative errors of random range counts",
     "intervals": "how many intervals hold the truth, their width and score",
+    "known": "NIST's k-marginal score, pMSE, column shapes, pair trends, correlations, singling out",
     "clusters": "Match Point",
     "cost": "seconds and memory of publishing",
 }
 """What each group of measures holds."""
-LEAN: tuple[Group, ...] = ("classification", "information", "marginals", "queries", "intervals", "cost")
+LEAN: tuple[Group, ...] = ("classification", "information", "marginals", "queries", "intervals", "known", "cost")
 """The groups that are measured unless others are named: a few seconds for each run on a table like Adult."""
 FEW: tuple[Learner, ...] = ("naive Bayes", "logistic regression")
 """The learners of the group `classification`."""
@@ -294,6 +297,12 @@ MEASURES: dict[str, Measure] = {
             for name in error_names(size)
         ),
         *(one for level in LEVELS for kind in KINDS for one in _of_intervals(level, kind)),
+        Measure("k-marginal score", "known", "score, of 1000", "higher", ".0f"),
+        Measure("pMSE ratio", "known", "pMSE over what chance gives", "lower", ".1f", True),
+        Measure("column shapes", "known", "likeness of distributions", "higher"),
+        Measure("pair trends", "known", "likeness of pairs", "higher"),
+        Measure("correlation difference", "known", "mean difference of Cramér's V", "lower"),
+        Measure("singling-out risk", "known", "share of guesses beyond the baseline", "lower"),
         *(
             Measure(match_name(clusters, after), "clusters", "share of pairs that agree", "higher")
             for clusters in (2, 5)

@@ -58,6 +58,7 @@ from sfumato.evaluate.fidelity import (
     random_queries,
     sizes_of,
 )
+from sfumato.evaluate.known import known_measures
 from sfumato.evaluate.learning import (
     PAPERS_TREE,
     Learner,
@@ -365,6 +366,8 @@ def values_of(release: Release, trial: Trial, groups: Sequence[Group], seed: int
         found += _queries(judged)
     if "intervals" in groups:
         found += _intervals(judged)
+    if "known" in groups and _rows(judged.drawn):
+        found += known_measures(release.schema, trial.train, judged.drawn, seed, trial.test).items()
     if "clusters" in groups and _rows(judged.drawn):
         found += _clusters(judged)
     return dict(found)

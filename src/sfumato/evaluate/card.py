@@ -41,8 +41,11 @@ from sfumato.evaluate.fidelity import (
     random_queries,
     sizes_of,
 )
+from sfumato.evaluate.known import known_measures
 from sfumato.evaluate.learning import Lesson, Protocol, Trial, lessons, lot, most_learnt, splits
 from sfumato.evaluate.runs import one_thread
+from sfumato.evaluate.verdict import CountErrors, Verdict, count_errors, verdict_of
+from sfumato.markup import joined, paragraph, table, tag
 
 Result = TypeVar("Result")
 NOT_PRIVATE = "Worked out from the raw data: for the holder's eyes, not private, not to be published."
@@ -144,6 +147,10 @@ class Scorecard:
     queries: tuple[QueryErrors, ...]
     intervals: tuple[Intervals, ...]
     clusters: tuple[Match, ...]
+    counts: tuple[CountErrors, ...]
+    """errors of counts that an analyst would ask for"""
+    known: dict[str, float]
+    """measures that people know from elsewhere"""
     use: tuple[Use, ...] = field(compare=False)
     """what it costs to use the release, on this machine and today"""
     notes: tuple[str, ...]
@@ -155,6 +162,16 @@ class Scorecard:
         """The scorecard as plain values, for JSON."""
         worth = [asdict(one) | {"cost": one.cost, "benefit": one.benefit} for one in self.lessons]
         return {"warning": NOT_PRIVATE} | asdict(self) | {"lessons": worth}
+
+    def verdict(self, target: str | None) -> Verdict:
+        """Say in words what the release is good for."""
+        return verdict_of(self, target)
+
+    def _repr_html_(self) -> str:
+        words = tag("ul", *(tag("li", line) for line in self.verdict(None).lines))
+        return joined(
+            [paragraph(NOT_PRIVATE), words, *(table(one.header, one.rows, one.numbers) for one in self.tables(None))]
+        )
 
     def tables(self, target: str | None) -> list[ScoreTable]:
         """Lay out as tables all but what use costs, given the class attribute of the release."""
@@ -205,6 +222,9 @@ def scorecard(
         intervals = measured_intervals(release, given.table, given.rows, seed)
         watch("comparing marginals")
         fidelity = [] if given.nobody else marginal_distances(release.schema, given.table, given.drawn, seed)
+        watch("measuring as others do")
+        counts = count_errors(release, given.table, given.rows, seed)
+        known = {} if given.nobody else known_measures(release.schema, given.table, given.drawn, seed, _control(tested))
         watch("clustering")
         clustered = [] if "Clusters" in excuses else _clusters(given)
         watch("using the release")
@@ -219,10 +239,16 @@ def scorecard(
         queries=tuple(queries),
         intervals=tuple(intervals),
         clusters=tuple(clustered),
+        counts=tuple(counts),
+        known=known,
         use=tuple(use),
         notes=(*_notes_on_trials(trials, tested, protocol, seed), *_notes(given, coded)),
         left_out=tuple(f"{what}: {why}." for what, why in excuses.items()),
     )
+
+
+def _control(tested: Coded | None) -> CodedRows | None:
+    return None if tested is None else tested.columns
 
 
 def _coded(table: Any, schema: Schema, what: str) -> Coded:
@@ -315,6 +341,8 @@ def _notes(given: _Reference, coded: Coded) -> list[str]:
         f"of attributes from {RESTRICTED[0]} to {RESTRICTED[-1]}: ranges between two rows' values or two borders, "
         "values and categories. Sizes are of answers. The score is the width and 2 / (1 - level) times what the truth "
         "lies outside by, the less the better; means, in percent of all rows.",
+        "Singling out is held against rows of the test set, if there is one; else against guesses that know nothing, "
+        "and then much of it may be what anyone could guess of such people.",
         "Time and memory are of using the release, on one thread; memory is what was added at the peak.",
     ]
     if not given.release.disjoint:
@@ -340,6 +368,11 @@ def tables_of(card: Scorecard, target: str | None) -> Iterator[ScoreTable]:
     yield ScoreTable("Relative error of range counts", ("size", "queries", "mean", "median"), queries, (1, 2, 3))
     if card.intervals:
         yield _intervals(card)
+    if card.known:
+        known = [
+            (name, f"{value:,.0f}" if name.startswith("k-") else f"{value:.3f}") for name, value in card.known.items()
+        ]
+        yield ScoreTable("Measures known from elsewhere", ("measure", "value"), known, (1,))
     if card.clusters:
         clusters = [(one.clusters, one.after, _percent(one.match_point)) for one in card.clusters]
         yield ScoreTable("Clusters", ("clusters", "after", "Match Point"), clusters, (0, 2))

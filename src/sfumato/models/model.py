@@ -7,6 +7,7 @@ not know what kind it is; there is one file for each kind.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from abc import ABC, abstractmethod
@@ -21,12 +22,16 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import Codes, Floats, Integers
 from sfumato.errors import ReleaseError
+from sfumato.frames import Frame, as_frame
 from sfumato.geometry.regions import Regions, Sides
+from sfumato.markup import joined, table, tag
 from sfumato.models.intervals import Z95, half_widths
 from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
 LEVEL = 0.95
+MOST_SHOWN = 20
+"""The most answers that a notebook shows."""
 Cause = Literal["noise", "sampling"]
 Nonnegative = Literal["projection", "clamp"]
 """How negative counts become counts of people: by a projection that keeps the total, or clamped as in the papers."""
@@ -92,6 +97,10 @@ class Estimate:
     @property
     def _measured(self) -> float:
         return math.hypot(self.noise, self.sampling)
+
+    def _repr_html_(self) -> str:
+        low, high = self.interval
+        return joined([tag("strong", str(self)), f": between {low:,.0f} and {high:,.0f}"])
 
     def __str__(self) -> str:
         """Write value and half the 95 % interval."""
@@ -168,7 +177,7 @@ class Answers:
         return pa.table(
             {
                 "condition": pa.array(self.conditions, pa.string()),
-                "count": self.values,
+                "value": self.values,
                 "low": low,
                 "high": high,
                 "stddev": self.stddevs,
@@ -176,6 +185,17 @@ class Answers:
                 "model": self.model,
             }
         )
+
+    def _repr_html_(self) -> str:
+        low, high = self.between(LEVEL)
+        shown = zip(self.conditions, self.values.tolist(), low.tolist(), high.tolist(), strict=True)
+        rows = [(name, *(f"{one:,.0f}" for one in numbers)) for name, *numbers in itertools.islice(shown, MOST_SHOWN)]
+        more = [f"... and {len(self) - MOST_SHOWN:,} more"] if len(self) > MOST_SHOWN else []
+        return joined([table(("condition", "value", "low", "high"), rows, (1, 2, 3)), *more])
+
+    def frame(self, library: Frame = "pandas") -> Any:
+        """All of it as a frame: `value`, `low` and `high` of each condition, and what the error is made of."""
+        return as_frame(self.table, library)
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,10 +90,11 @@ def _say_highest(axes: Any, highest: int, counts: Counts, places: int) -> None:
 
 
 def _name_borders(axes: Any, edges: Sequence[str], places: int) -> None:
-    """Name the first and last border, and others between them that do not touch."""
+    """Name the first border, flush left, the last, flush right, and others between them that do not touch."""
     apart = (max(map(len, edges)) * SMALL * WIDTH + 8) / (ACROSS - 8) * places
     step = max(int(np.ceil(apart)), 1)
-    chosen = [*(one for one in range(0, places, step) if one <= places - 1.5 * apart or not one), places]
+    inner = range(int(np.ceil(1.5 * apart)), int(places - 1.5 * apart) + 1, step)
+    chosen = [0, *inner, places]
     axes.set_xticks([one - 0.5 for one in chosen], labels=[edges[one] for one in chosen], fontsize=SMALL)
     names = axes.get_xticklabels()
     names[0].set_ha("left")

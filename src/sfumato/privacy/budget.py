@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from sfumato.errors import BudgetError
 from sfumato.exact import read_fraction
+from sfumato.markup import table
 
 FINEST = 10**6
 """A user's epsilon has a denominator of at most this."""
@@ -90,6 +91,10 @@ class Schedule:
                     f"the part of epsilon for {label} must be greater than 0, and is next to nothing",
                     "Use a larger epsilon or fewer rounds.",
                 )
+
+    def _repr_html_(self) -> str:
+        rows = [(label, f"{float(part):.5f}") for label, part in self.parts.items()]
+        return table(("round", "epsilon"), [*rows, ("in all", f"{float(sum(self.parts.values())):.5f}")], (1,))
 
     def __getitem__(self, label: str) -> Fraction:
         """The planned cost of a round."""

@@ -22,6 +22,8 @@ from typing import Literal
 
 from sfumato.errors import BudgetError, LedgerError, PrivacyError
 from sfumato.exact import read_fraction
+from sfumato.markup import joined, tag
+from sfumato.markup import table as laid_out
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
 
 FORMAT = 1
@@ -78,6 +80,12 @@ class Statement:
     budget: Fraction | None
     """for the table's lifetime; None for no limit"""
     publications: tuple[Publication, ...]
+
+    def _repr_html_(self) -> str:
+        rows = [(one.method, one.outcome, str(one.held)) for one in self.publications]
+        budget = "no limit" if self.budget is None else f"{self.left} of {self.budget} left"
+        shown = laid_out(("method", "outcome", "epsilon"), [*rows, ("in all", "", str(self.spent))], (2,))
+        return joined([tag("strong", self.name), f": {budget}", shown])
 
     @property
     def spent(self) -> Total:

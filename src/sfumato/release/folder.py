@@ -12,7 +12,7 @@ and takes no more memory than the files have bytes for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -39,6 +39,11 @@ MEASUREMENTS_FILE, STRUCTURE_FILE = "measurements.parquet", "structure.json"
 SIGNATURE_FILE = f"{MANIFEST_FILE}.sig"
 """Who made it, if that was signed; no part of what the manifest seals."""
 FILES = {RECORDS_FILE, MEASUREMENTS_FILE, STRUCTURE_FILE, SCHEMA_FILE}
+"""What a release is."""
+EXPLAINING = ("README.md", "dictionary.csv", "croissant.json", "datapackage.json", "deployment.yaml")
+"""What says in words and for machines what a release is; older ones have none of it."""
+SYNTHETIC: Mapping[str, str] = {"parquet": "synthetic.parquet", "csv": "synthetic.csv"}
+"""The file of synthetic people that a publisher may have added, by its kind."""
 COLUMNS = ("measurement", "place", "class", "count", "rate")
 FIELDS = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in COLUMNS])
 BYTES_PER_CELL = 32
@@ -67,22 +72,50 @@ def space_for(cells: int, schema: Schema) -> int:
 
 
 def write_release(
-    staging: Path, schema: Schema, draft: Draft, manifest: Manifest, records: Iterator[pa.RecordBatch]
+    staging: Path,
+    schema: Schema,
+    draft: Draft,
+    manifest: Manifest,
+    records: Iterator[pa.RecordBatch],
+    people: Mapping[str, pa.Table],
+    explain: Callable[[Mapping[str, str]], Mapping[str, str]],
 ) -> Manifest:
-    """Write all files into an empty folder, and the manifest that seals them."""
+    """Write all files into an empty folder, and the manifest that seals them.
+
+    `people` are synthetic ones, by the name of their file. `explain` writes texts, by name, from the digests of the
+    files that they explain.
+    """
     give_room(staging)
     try:
         _write_records(staging / RECORDS_FILE, records)
         _write_measurements(staging / MEASUREMENTS_FILE, draft)
         _write_json(staging / SCHEMA_FILE, schema.plain())
         _write_json(staging / STRUCTURE_FILE, plain_draft(draft))
-        sealed = manifest.with_files({path.name: sha256(path) for path in sorted(staging.iterdir())})
+        for name, table in people.items():
+            write_people(staging / name, table, Path(name).suffix)
+        for name, text in explain(_digests(staging)).items():
+            (staging / name).write_text(text, encoding="utf-8")
+        sealed = manifest.with_files(_digests(staging))
         (staging / MANIFEST_FILE).write_text(sealed.dump(), encoding="utf-8")
     except (OSError, pa.ArrowException) as error:
         raise ReleaseError(
             f"the release must be writable ({reason_of(error)})", "Free some space or choose another place."
         ) from None
     return sealed
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {path.name: sha256(path) for path in sorted(folder.iterdir())}
+
+
+def write_people(place: Any, table: pa.Table, suffix: str) -> None:
+    """Write synthetic people to a file or a buffer, as CSV or Parquet."""
+    if suffix == ".csv":
+        import pyarrow.csv as csv
+
+        csv.write_csv(table, place)
+    else:
+        pq.write_table(table, place, compression="snappy")
 
 
 def _write_json(path: Path, plain: Mapping[str, Any]) -> None:
@@ -139,7 +172,7 @@ def read_release(folder: str | Path) -> tuple[Schema, Draft, Manifest]:
     place = Path(folder)
     try:
         manifest = Manifest.loads(read_text(place / MANIFEST_FILE))
-        if manifest.files.keys() != FILES:
+        if not FILES <= manifest.files.keys() <= {*FILES, *EXPLAINING, *SYNTHETIC.values()}:
             raise ReleaseError("manifest.json must seal exactly the files of a release", AGAIN)
         for name, digest in manifest.files.items():
             if sha256(place / name) != digest:

@@ -17,6 +17,7 @@ from typing import Any
 from sfumato.errors import ReleaseError
 from sfumato.exact import can_be_summed, read_fraction, read_json
 from sfumato.privacy.budget import INFINITE, Debit, NonPrivate, Total
+from sfumato.release.about import About
 from sfumato.release.promises import ConfidenceCap, KAnonymity, Promise
 
 PRIVATE, OPEN = 1, 2
@@ -57,6 +58,8 @@ class Manifest:
     """the looks at exact counts, which no epsilon bounds"""
     rows_per_person: int | None = None
     """how many rows of a person count at most; None if the promise is about each record"""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """what the holder says about the release: see `About`"""
 
     @property
     def unit(self) -> str:
@@ -129,6 +132,7 @@ class Manifest:
             "method": {"name": self.method, "parameters": dict(self.parameters)},
             "ledger": [_plain_debit(one) for one in self.debits] + [_plain_look(one) for one in self.looks],
             "steps": list(self.steps),
+            **({"about": dict(self.about)} if self.about else {}),
             "schema_digest": self.schema_digest,
             "files": dict(self.files),
         }
@@ -184,6 +188,7 @@ class Manifest:
                 promise=None if private else PROMISES[plain["promise"]["model"]].of_plain(plain["promise"]),
                 looks=() if private else tuple(_look(line) for line in plain["ledger"]),
                 rows_per_person=_rows(plain.get("rows_per_person")),
+                about=About.parse(plain["about"]).plain() if "about" in plain else {},
             )
             if not can_be_summed(debit.epsilon for debit in manifest.debits):
                 raise ValueError("debits must add up to an epsilon that can be written")

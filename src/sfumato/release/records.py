@@ -8,21 +8,18 @@ post-processing of what was paid for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.arrays import Integers
-from sfumato.errors import ReleaseError
+from sfumato.arrays import Booleans, Integers
+from sfumato.geometry.regions import Sides
 from sfumato.models.model import Groups
 from sfumato.schema.attributes import Categorical, Numeric
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Predictor, Schema
 
-Frame = Literal["arrow", "pandas", "polars"]
-"""The library in whose frames records are given."""
 CHUNK = 1 << 16
 """The most groups of a batch."""
 
@@ -31,17 +28,64 @@ def record_batches(schema: Schema, groups: Groups) -> Iterator[pa.RecordBatch]:
     """Make a row for every group and class, groups in their order and classes inside."""
     columns_and_sides = zip(schema.predictors.values(), groups.sides, strict=True)
     labels = [pa.array(side.names(column), pa.string()) for column, side in columns_and_sides]
+    ends = _ends(schema, groups.sides)
     classes, shown, people = len(schema.classes), groups.shown, groups.people
     for start in range(0, len(people), CHUNK):
         regions = np.arange(start, min(start + CHUNK, len(people)))
-        columns = {
-            name: _named(np.repeat(side.number(regions), classes), names)
-            for name, side, names in zip(schema.predictors, groups.sides, labels, strict=True)
-        }
+        columns: dict[str, pa.Array] = {}
+        for name, side, names in zip(schema.predictors, groups.sides, labels, strict=True):
+            numbers = np.repeat(side.number(regions), classes)
+            columns[name] = _named(numbers, names)
+            for end, values in ends.get(name, {}).items():
+                columns[end] = values.take(pa.array(numbers))
         if schema.target is not None:
             columns[schema.target] = _named(np.tile(np.arange(classes), len(regions)), pa.array(schema.classes))
         counts = (pa.array(shown[regions].ravel()), pa.array(people[regions].ravel()))
         yield pa.RecordBatch.from_pydict(columns | dict(zip(count_names(schema), counts, strict=True)))
+
+
+def end_names(schema: Schema) -> dict[str, tuple[str, str]]:
+    """Name the columns for the ends of intervals of each numeric attribute so that no attribute has the same name.
+
+    >>> age = "{kind: numeric, lower: 17, upper: 90}"
+    >>> end_names(Schema.loads(f"attributes: {{age: {age}, age_lower: {{kind: identifier}}}}"))
+    {'age': ('age_lower_', 'age_upper_')}
+    """
+    found = {}
+    for name, column in schema.predictors.items():
+        tail = ""
+        while {f"{name}_lower{tail}", f"{name}_upper{tail}"} & schema.attributes.keys():
+            tail += "_"
+        if isinstance(column, Numeric):
+            found[name] = (f"{name}_lower{tail}", f"{name}_upper{tail}")
+    return found
+
+
+def _ends(schema: Schema, sides: Sequence[Sides]) -> dict[str, dict[str, pa.Array]]:
+    """By numeric attribute, the lower and upper ends of its ranges; null where a range is of missing values alone."""
+    beside = dict(zip(schema.predictors, sides, strict=True))
+    return {
+        name: dict(zip(names, _numbers(schema.predictors[name], beside[name]), strict=True))
+        for name, names in end_names(schema).items()
+    }
+
+
+def _numbers(column: Predictor, side: Sides) -> tuple[pa.Array, pa.Array]:
+    """The numbers at which each range begins, and before which it ends (on decimal grids, at which the last ends)."""
+    assert isinstance(column, Numeric)
+    lows = np.array([side.order[lo:hi].min() for lo, hi in side.ranges.tolist()], np.int64)
+    cells = [side.order[lo:hi][side.order[lo:hi] < column.cells] for lo, hi in side.ranges.tolist()]
+    highs = np.array([part.max(initial=-1) + 1 for part in cells], np.int64)
+    missing = highs == 0
+    begins, ends = (_edges(column, np.where(missing, 0, at), missing) for at in (lows, highs))
+    return begins, ends
+
+
+def _edges(column: Numeric, at: Integers, missing: Booleans) -> pa.Array:
+    edges = column.edges[at]
+    if column.is_date:
+        return pa.array(edges.astype(np.int32), pa.date32(), mask=missing)
+    return pa.array(edges, mask=missing)
 
 
 def held(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -87,17 +131,3 @@ def _decimals(column: Numeric) -> int:
     bounds = (column.lower, column.upper, column.step)
     exponents = [-int(bound.as_tuple().exponent) for bound in bounds if isinstance(bound, Decimal)]
     return min(max([0, *exponents]), 12)
-
-
-def as_frame(table: pa.Table, frame: Frame) -> Any:
-    """Turn a table into the wanted library's frame."""
-    if frame not in get_args(Frame):
-        raise ReleaseError(f"frame ({frame}) must be one of {', '.join(get_args(Frame))}", "Choose one of them.")
-    if frame == "arrow":
-        return table
-    import narwhals as nw
-
-    try:
-        return nw.from_arrow(table, backend=frame).to_native()
-    except ImportError:
-        raise ReleaseError(f"frame ({frame}) must be installed", f"Run: pip install {frame}") from None

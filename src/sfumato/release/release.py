@@ -12,36 +12,35 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from sfumato.arrays import CodedRows, Floats, Integers
-from sfumato.errors import QueryError, ReleaseError
+from sfumato.arrays import CodedRows, Integers
+from sfumato.errors import ReleaseError
 from sfumato.exact import read_whole
+from sfumato.frames import Frame, as_frame
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.models import model_of
 from sfumato.models.intervals import CLASS
-from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative, Query
+from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative
 from sfumato.models.replicates import Combined, Doubt, Replicate
 from sfumato.privacy.measurements import Draft
-from sfumato.release.folder import read_release, space_for, write_release
+from sfumato.release.folder import SYNTHETIC, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
-from sfumato.release.records import Frame, as_frame, held, record_batches, values
+from sfumato.release.questions import Condition, answers, read_question
+from sfumato.release.records import held, record_batches, values
 from sfumato.schema.attributes import Identifier
-from sfumato.schema.conditions import read_condition
 from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
 
-Condition = str | Mapping[str, Floats]
-"""A condition in words, or weights of leaves by attribute; an attribute left out is not restricted."""
+if TYPE_CHECKING:
+    from sfumato.pictures.plots import Picture
 
-BLOCK_BYTES = 2**29
-"""The most memory that answering a block of conditions may take, unless it is a single one."""
-MOST_IN_BLOCK = 2**14
-"""The most conditions of a block."""
+Synthetic = Literal["parquet", "csv"]
+"""The kind of a file of synthetic people."""
 WITH_INTERVALS = re.compile(r"\s+with\s+intervals\s*;?\s*$", re.IGNORECASE)
 """What asks for intervals at the end of a SELECT."""
 MOST_ROWS = 10**9
@@ -128,9 +127,11 @@ class Release:
 
     def explain(self, condition: str = "") -> pa.Table:
         """List the fewest groups, inner nodes of a tree included, that make up what a condition covers wholly."""
-        names, estimates = self.model.explain(read_query(self.schema, condition))
-        columns = {name: pa.array(values, pa.string()) for name, values in names.items()}
-        return pa.table(columns | {"estimate": estimates})
+        parts = [self.model.explain(query) for query in read_question(self.schema, condition).inside]
+        columns = {
+            name: pa.array([one for names, _ in parts for one in names[name]], pa.string()) for name in parts[0][0]
+        }
+        return pa.table(columns | {"estimate": np.concatenate([estimates for _, estimates in parts])})
 
     def sql(self, query: str, frame: Frame = "arrow", *, intervals: bool = False) -> Any:
         """Answer a SELECT over the relation `release` with estimates, and with their 95 % intervals if wanted.
@@ -147,6 +148,20 @@ class Release:
         from sfumato.release.sql import answer
 
         return as_frame(answer(query, self.model), frame)
+
+    def plot(self, attribute: str, other: str | None = None, *, where: str = "", parts: int = 20) -> Picture:
+        """Draw how many people have each value of an attribute, with 95 % intervals; or of two attributes together.
+
+        With `where`, only people who satisfy a condition count. Attributes are drawn in so many parts at most.
+        """
+        from sfumato.release.plots import plot
+
+        return plot(self, attribute, other, where, parts)
+
+    def _repr_html_(self) -> str:
+        from sfumato.release.plots import release_html
+
+        return release_html(self)
 
     def records(self, frame: Frame = "arrow", how: Nonnegative = "projection") -> Any:
         """Make the generalized records with their counts, groups without people left out."""
@@ -202,20 +217,47 @@ class Release:
             raise ReleaseError("a release must have a class to classify by", "Publish with a target.")
         return self.model.classify([rows[name] for name in self.schema.predictors])
 
-    def save(self, folder: str | Path) -> None:
-        """Write the release to a folder, whole or not at all."""
+    def save(self, folder: str | Path, synthetic: Synthetic | None = None) -> None:
+        """Write the release to a folder, whole or not at all; with a file of synthetic people, if wanted."""
         with staged_folder(folder, space_for(self.draft.cells, self.schema)) as staging:
-            self.write_into(staging)
+            self.write_into(staging, synthetic)
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """Read a release, checking that it is whole and as published. Nothing in it is executed."""
         return cls(*read_release(folder))
 
-    def write_into(self, staging: Path) -> Release:
+    def write_into(self, staging: Path, synthetic: Synthetic | None = None) -> Release:
         """Write the release's files into an empty folder, and seal them."""
-        sealed = write_release(staging, self.schema, self.draft, self.manifest, self.published_batches())
+        if synthetic is not None and synthetic not in SYNTHETIC:
+            raise ReleaseError(f"synthetic ({synthetic}) must be parquet or csv", "Choose one, or leave it out.")
+        sealed = write_release(
+            staging,
+            self.schema,
+            self.draft,
+            self.manifest,
+            self.published_batches(),
+            {} if synthetic is None else {SYNTHETIC[synthetic]: self.people()},
+            self.explained,
+        )
         return replace(self, manifest=sealed)
+
+    def people(self) -> pa.Table:
+        """Draw the synthetic people that a folder may have: with a known seed, so that anyone can draw them again."""
+        return self.sample(seed=0)
+
+    def explained(self, digests: Mapping[str, str]) -> dict[str, str]:
+        """Write the texts that explain the release, by name, given the digests of its other files."""
+        from sfumato.release.metadata import croissant, data_package, deployment
+        from sfumato.release.readme import dictionary, readme
+
+        texts = {
+            "dictionary.csv": dictionary(self),
+            "croissant.json": croissant(self, digests),
+            "datapackage.json": data_package(self, digests),
+            "deployment.yaml": deployment(self),
+        }
+        return {"README.md": readme(self, [*digests, *texts, "README.md"])} | texts
 
     def published_batches(self) -> Iterator[pa.RecordBatch]:
         """Make the rows of `records.parquet`: every cell where counts are noisy, else those that hold someone."""
@@ -284,68 +326,3 @@ def _random(seed: int | None) -> np.random.Generator:
     if seed is not None and (read_whole(seed) is None or seed < 0):
         raise ReleaseError(f"seed ({seed}) must be a whole number from 0 up", "Give another seed, or none.")
     return np.random.default_rng(seed)
-
-
-def answers(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Answers:
-    """Answer conditions block by block; a mistake in one is told with its place."""
-    if isinstance(conditions, str | Mapping):
-        raise QueryError("conditions must be a list of them, and are a single one", "Use count, or a list of one.")
-    return Answers.joined([model.answer(block) for block in _blocks(model, conditions, place)])
-
-
-def _blocks(model: Model, conditions: Sequence[Condition], place: Callable[[int], str]) -> Iterator[list[Query]]:
-    """Read conditions, and yield them in blocks that fit into memory."""
-    block: list[Query] = []
-    size = 0
-    for number, condition in enumerate(conditions):
-        try:
-            query = read_query(model.schema, condition)
-        except QueryError as error:
-            raise QueryError(f"{place(number)}{error.problem}", error.remedy) from None
-        needed = model.bytes_for(query)
-        if block and (size + needed > BLOCK_BYTES or len(block) == MOST_IN_BLOCK):
-            yield block
-            block, size = [], 0
-        block.append(query)
-        size += needed
-    if block:
-        yield block
-
-
-def read_query(schema: Schema, condition: Condition) -> Query:
-    """Read a condition in words, or check weights."""
-    if not isinstance(condition, str | Mapping):
-        raise QueryError(
-            f"a condition ({condition!r:.40}) must be text, or weights of leaves by attribute",
-            "Write for example: age >= 40 and sex = 'Female'.",
-        )
-    weights = _checked(schema, read_condition(schema, condition) if isinstance(condition, str) else condition)
-    text = condition if isinstance(condition, str) else f"weights of {', '.join(weights) or 'nothing'}"
-    everyone = np.ones(len(schema.classes))
-    numbered = {at: weights[name] for at, name in enumerate(schema.predictors) if name in weights}
-    return Query(text, numbered, weights.get(schema.target or "", everyone))
-
-
-def _checked(schema: Schema, weights: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    """Read weights by attribute; refuse attributes that there are not."""
-    leaves = {name: column.leaves for name, column in variables_of(schema).items()}
-    for name in weights:
-        if name not in leaves:
-            known = f"It has {', '.join(list(leaves)[:20])}."
-            raise QueryError(f"weights of {str(name)[:40]} must be of an attribute of this release", known)
-    return {name: _finite(name, given, leaves[name]) for name, given in weights.items()}
-
-
-def _finite(name: str, given: ArrayLike, leaves: int) -> Floats:
-    """Read the weights of one attribute, a finite number for each leaf. Truth values are weights, too: 0 and 1."""
-    try:
-        found = np.asarray(given)
-    except ValueError:
-        found = np.empty((0, 0), object)
-    if found.dtype.kind not in "biuf" or found.shape != (leaves,) or not np.isfinite(found).all():
-        told = f" ({len(found):,} numbers)" if found.dtype.kind in "biufc" and found.ndim == 1 else ""
-        raise QueryError(
-            f"weights of {name[:40]}{told} must be {leaves:,} finite numbers, one for each leaf",
-            "Give 1 for a leaf that is meant and 0 for others.",
-        )
-    return found.astype(np.float64)

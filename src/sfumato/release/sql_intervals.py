@@ -1,9 +1,9 @@
 """Intervals for the columns of a SQL answer.
 
-A count whose cells are all combinations of some leaves of each attribute is a question that the model answers itself,
-with an interval: DuckDB is asked, beside each count, which leaves it counts. For everything else, averages, sums,
-shares, conditions with "or", the question is asked again of replicates, and the interval is as wide as their answers
-differ. Rows are the same if the columns that do not rest on estimates are.
+A count is a question that the model answers itself, with an interval, as it does for `count`: DuckDB is asked, beside
+each count, which cells it counts, and these are written as disjoint boxes. For everything else, averages, sums, shares,
+the question is asked again of replicates, and the interval is as wide as their answers differ. Rows are the same if the
+columns that do not rest on estimates are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from sfumato.errors import QueryError
 from sfumato.models.intervals import CLASS
 from sfumato.models.model import LEVEL, Model, Query
 from sfumato.models.replicates import Doubt, student
+from sfumato.release.questions import Question, answer_questions
 from sfumato.release.sql import CellColumn, Desk, Understood, cell_table, cells_of, desk_for
 from sfumato.release.weighing import Node
+from sfumato.schema.unions import disjoint_boxes
 
 REPLICATES = 20
 """So often a question is asked again."""
@@ -32,10 +34,12 @@ MOST_CELLS = 1_000_000
 """The most cells of a question that is asked of replicates."""
 MOST_ROWS = 100_000
 """The most rows of an answer with intervals."""
-AT_ONCE = 4096
-"""So many counts are asked of a model at a time."""
+MOST_LISTED = 200_000
+"""The most cells of a question of which counts that are no box are written as boxes."""
 LEAF = "leaf of {}"
 """A column of cells, with the codes of an attribute, which questions cannot name."""
+CELL = "number of a cell"
+"""A column of cells that numbers them, which questions cannot name."""
 
 
 def answer_with_intervals(text: str, model: Model, doubt: Doubt) -> pa.Table:
@@ -74,7 +78,7 @@ class _Bounding:
             for at, numbers in values.items()
             if self.estimates[at] and numbers is not None
         }
-        extra = len(self._axes) + 1
+        extra = len(self._told)
         for place, at in enumerate(kinds):
             first = len(self.estimates) + place * extra
             self._count(columns[first : first + extra], bounds[at])
@@ -88,6 +92,16 @@ class _Bounding:
         schema = self.model.schema
         axes = [at for at, name in enumerate(schema.predictors) if name in self.question.attributes]
         return [*axes, *([CLASS] if schema.target in self.question.attributes else [])]
+
+    @property
+    def _told(self) -> list[str | None]:
+        """What is asked beside each count: how many cells, which leaves of each attribute and, of few, which cells."""
+        few = math.prod(self._shape) <= MOST_LISTED
+        return [None, *(LEAF.format(self._name(at)) for at in self._axes), *([CELL] if few and self._axes else [])]
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(map(self.doubt.leaves, self._axes))
 
     def _name(self, axis: int) -> str:
         schema = self.model.schema
@@ -105,10 +119,11 @@ class _Bounding:
     def _cells(self) -> pa.Table | None:
         if not self.question.reads_release:
             return None
-        return cells_of(self.model, self.question.attributes, self._columns())
+        cells = cells_of(self.model, self.question.attributes, self._columns())
+        return cells.append_column(CELL, pa.array(np.arange(cells.num_rows))) if CELL in self._told else cells
 
     def _asked_with_leaves(self) -> tuple[Node, list[int]]:
-        """Ask beside each plain count how many cells it counts, and which leaves of each attribute they have.
+        """Ask beside each plain count which cells it counts.
 
         The columns go last, so rows, their order and their number are what they were.
         """
@@ -117,21 +132,39 @@ class _Bounding:
         if distinct or "select_list" not in node or not weighing.selects_release(node):
             return self.question.weighed, []
         counts = {at: one for at, one in enumerate(node["select_list"]) if weighing.counts(one)}
-        leaves = [None, *(LEAF.format(self._name(at)) for at in self._axes)]
-        more = [weighing.counted(one, leaf) for one in counts.values() for leaf in leaves]
+        more = [weighing.counted(one, leaf) for one in counts.values() for leaf in self._told]
         weighed = self.question.weighed
         listed = [*weighed["node"]["select_list"], *more]
         return weighed | {"node": weighed["node"] | {"select_list": listed}}, list(counts)
 
     def _count(self, told: Sequence[pa.ChunkedArray], bounds: tuple[Floats, Floats]) -> None:
-        """Let the model bound the counts of rows whose cells are all combinations of their leaves."""
-        cells, *leaves = (column.to_pylist() for column in told)
+        """Let the model bound counts of which it is known what they count."""
+        number, *listed = (column.to_pylist() for column in told)
+        leaves, cells = listed[: len(self._axes)], listed[len(self._axes) :]
         chosen = [[[one for one in each or () if one is not None] for each in column] for column in leaves]
-        rows = [row for row, number in enumerate(cells) if number == math.prod(len(column[row]) for column in chosen)]
-        for some in (rows[at : at + AT_ONCE] for at in range(0, len(rows), AT_ONCE)):
-            answers = self.model.answer([self._query([column[row] for column in chosen]) for row in some])
-            for bound, found in zip(bounds, answers.between(LEVEL), strict=True):
-                bound[some] = found
+        questions: dict[int, Question] = {}
+        for row, counted in enumerate(number):
+            if counted == math.prod(len(column[row]) for column in chosen):
+                questions[row] = Question("", (self._query([column[row] for column in chosen]),))
+            elif cells and (union := self._union([one for one in cells[0][row] if one is not None])):
+                questions[row] = union
+        answers = answer_questions(self.model, iter(questions.values()))
+        for bound, found in zip(bounds, answers.between(LEVEL), strict=True):
+            bound[list(questions)] = found
+
+    def _union(self, cells: Sequence[int]) -> Question | None:
+        """Ask for people in one of some cells, as disjoint boxes; None if there would be too many."""
+        held = np.zeros(math.prod(self._shape), np.bool_)
+        held[list(cells)] = True
+        sides = [disjoint_boxes(one.reshape(self._shape)) for one in (held, ~held)]
+        if sides[0] is None:
+            return None
+        inside, rest = (
+            tuple(self._query([np.flatnonzero(axis).tolist() for axis in box]) for box in boxes or ())
+            for boxes in sides
+        )
+        everyone = self._query([list(range(size)) for size in self._shape])
+        return Question("", inside, (everyone, *rest) if rest else ())
 
     def _query(self, leaves: Sequence[Sequence[int]]) -> Query:
         """Ask for people who have one of some leaves of each attribute."""

@@ -17,7 +17,9 @@ signature. A signature by a known key tells that, and so does the holder's ledge
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,15 +37,19 @@ from sfumato.models.regions import DECIMALS
 from sfumato.privacy.ledger import Ledger, Publication
 from sfumato.privacy.measurements import each_is_paid, most_paid
 from sfumato.release.folder import (
+    EXPLAINING,
     MANIFEST_FILE,
     RECORDS_FILE,
     SCHEMA_FILE,
     SIGNATURE_FILE,
+    SYNTHETIC,
     read_batches,
     read_table,
     read_text,
+    write_people,
 )
 from sfumato.release.manifest import AGAIN, SECURE, Manifest
+from sfumato.release.readme import WORTH
 from sfumato.release.records import count_names
 from sfumato.release.release import Release
 from sfumato.release.signing import is_signed, signer_of
@@ -53,6 +59,9 @@ ROUNDING = 1
 """On another machine a person may be rounded into the next cell,"""
 LAST_DIGIT = 1.5 * 10.0**-DECIMALS
 """and an estimate to the next number that is shown."""
+NEARLY = 0.02
+"""Expected errors that a text tells may differ by so much on another machine, in shares of themselves."""
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?= %)")
 OTHER = "records.parquet must follow from the counts, and does not"
 
 
@@ -89,8 +98,12 @@ def _side_by_side(
 
 def _same(shown: pa.Array, made: pa.Array, slack: int) -> bool:
     """Compare names exactly, and numbers to within the slack; estimates to within the last digit that is shown."""
-    if shown.null_count:
+    if shown.null_count != made.null_count or not shown.is_valid().equals(made.is_valid()):
         return False
+    if pa.types.is_date(made.type):
+        return bool(shown.equals(made))
+    if made.null_count:
+        shown, made = shown.drop_null(), made.drop_null()
     if pa.types.is_dictionary(made.type):
         codes = pc.take(pc.index_in(shown.dictionary, made.dictionary), shown.indices)
         names = pc.take(pc.index_in(made.dictionary, made.dictionary), made.indices)
@@ -308,7 +321,7 @@ def _short(name: str) -> str:
 
 def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
     """Look at what the files say, if they are those that were published."""
-    abouts = ("contents", "records", "promise")
+    abouts = ("contents", "records", "explanations", "promise")
     if not whole:
         yield from (Check(about, None, SHUT) for about in abouts)
         return
@@ -321,6 +334,7 @@ def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
     yield _checked("contents", load)
     for release in opened:
         yield _checked("records", partial(_derived, place, release))
+        yield _explained(place, release)
         yield _checked("promise", partial(_kept, place, release))
     if not opened:
         yield from (Check(about, None, SHUT) for about in abouts[1:])
@@ -329,6 +343,48 @@ def _inside(place: Path, *, whole: bool) -> Iterator[Check]:
 def _derived(place: Path, release: Release) -> str:
     refuse_other_records(place, release)
     return "the records follow from the counts and the schema"
+
+
+def _explained(place: Path, release: Release) -> Check:
+    """Write the texts that explain a release again, and hold them against those in the folder."""
+    files = release.manifest.files
+    told = [name for name in EXPLAINING if name in files]
+    if not told:
+        return Check("explanations", None, "there are none: it was made by an older version")
+    return _checked("explanations", partial(_follow, place, release))
+
+
+def _follow(place: Path, release: Release) -> str:
+    files = release.manifest.files
+    digests = {name: digest for name, digest in files.items() if name not in EXPLAINING}
+    for name, text in release.explained(digests).items():
+        if name not in files or not _same_text(read_text(place / name), text):
+            raise ReleaseError(f"{name} must follow from the release, and does not", AGAIN)
+    people = [name for name in SYNTHETIC.values() if name in files]
+    again = [name for name in people if _drawn_again(place / name, release)]
+    told = "; the synthetic people are those that anyone draws from it" if again else ""
+    if people and not again:
+        told = "; its synthetic people are not those that are drawn here: another version may have drawn them"
+    return f"README, dictionary and metadata follow from the release{told}"
+
+
+def _same_text(shown: str, made: str) -> bool:
+    """Compare texts exactly, but for the numbers of the section about errors, which are rounded estimates."""
+    ours, theirs = made.partition(WORTH), shown.partition(WORTH)
+    if (ours[0], ours[1]) != (theirs[0], theirs[1]):
+        return False
+    (mine, _, rest), (other, _, remains) = (text[2].partition("\n## ") for text in (ours, theirs))
+    if rest != remains or NUMBER.sub("#", mine) != NUMBER.sub("#", other):
+        return False
+    numbers = [[float(one) for one in NUMBER.findall(text)] for text in (mine, other)]
+    return all(abs(a - b) <= NEARLY * max(a, b) for a, b in zip(*numbers, strict=True))
+
+
+def _drawn_again(path: Path, release: Release) -> bool:
+    """Whether the same people are drawn again from the release."""
+    written = pa.BufferOutputStream()
+    write_people(written, release.people(), path.suffix)
+    return sha256(path) == hashlib.sha256(written.getvalue()).hexdigest()
 
 
 def _kept(place: Path, release: Release) -> str:

@@ -89,7 +89,7 @@ def _one_way(bins: Bins, answers: Answers, truth: CodedRows | None) -> Html:
     halves = Z95 * answers.stddevs
     known = None if truth is None else np.bincount(bins.of(truth[bins.name]), minlength=len(bins)).astype(np.float64)
     counts = Counts(bins.labels, answers.values, *answers.between(LEVEL), known)
-    name = shortened(bins.name, 40)
+    name = shortened(bins.name if not bins.column.title else f"{bins.name}: {bins.column.title}", 60)
     label = f"People by {name}: " + "; ".join(
         f"{one} {value:,.0f}"
         for one, value in itertools.islice(zip(bins.labels, answers.values.tolist(), strict=True), 8)

@@ -7,11 +7,12 @@ with it says so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from sfumato import Branch, Description, Listing, Release, Ribbon, percent
+from sfumato import Branch, Description, Identifier, Listing, Release, Ribbon, expected_errors, percent
 from sfumato.arrays import CodedRows
 from sfumato.pictures.canvas import refuse_pictureless
 from sfumato.pictures.inline import Node, draw_ribbons, draw_tree
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """What a browser is told to refuse: scripts and requests, so that it enforces what the page promises."""
 CONTENTS = {
+    "overview": "Overview",
+    "distributions": "Distributions",
+    "queries": "Queries",
     "promise": "Promise",
     "ledger": "Ledger",
     "shape": "Shape",
-    "distributions": "Distributions",
-    "queries": "Queries",
     "loading": "Loading",
 }
 """The sections and their names in the list of contents, in order."""
@@ -54,11 +56,12 @@ def report(release: Release, folder: str, evaluated: Evaluated | None = None) ->
     """
     refuse_pictureless()
     sections = [
+        overview_section(release),
+        distributions_section(release, None if evaluated is None else evaluated.rows),
+        queries_section(release),
         promise_section(release),
         ledger_section(release),
         shape_section(release),
-        distributions_section(release, None if evaluated is None else evaluated.rows),
-        queries_section(release),
         loading_section(release, folder),
     ]
     contents = dict(CONTENTS)
@@ -74,10 +77,76 @@ def report(release: Release, folder: str, evaluated: Evaluated | None = None) ->
         tag("main", *sections),
         _footer(release, evaluated),
     )
-    return f"<!doctype html>\n{tag('html', _head(release), body, lang='en')}\n"
+    return _page(f"{shortened(release.schema.name)}: a Sfumato release", body)
 
 
-def _head(release: Release) -> Html:
+def _page(title: str, body: Html) -> str:
+    return f"<!doctype html>\n{tag('html', _head(title), body, lang='en')}\n"
+
+
+def holders_page(title: str, lead: str, verdict: Sequence[str], sections: Mapping[str, Html]) -> str:
+    """Write one page for the holder alone: what was found in words first, then sections by name."""
+    named = {f"part-{at}": name for at, name in enumerate(sections)}
+    links = [tag("a", name, href=f"#{place}") for place, name in named.items()]
+    shown = [section(place, name, sections[name]) for place, name in named.items()]
+    body = tag(
+        "body",
+        tag(
+            "aside",
+            tag("strong", "For the holder only. Not private, not to be published."),
+            class_="banner",
+            role="note",
+        ),
+        tag("header", paragraph("Sfumato", class_="kicker"), tag("h1", title), paragraph(lead)),
+        tag("nav", *links, aria_label="Contents"),
+        tag("main", section("verdict", "In words", tag("ul", *(tag("li", one) for one in verdict))), *shown),
+        tag("footer", paragraph("Made from raw data: not private, not to be published.")),
+    )
+    return _page(title, body)
+
+
+def evaluation_page(release: Release, card: Scorecard) -> str:
+    """Write the page about what one release is worth by the holder's own table."""
+    target = release.schema.target
+    parts = {one.title.partition(";")[0]: table(one.header, one.rows, one.numbers) for one in card.tables(target)}
+    parts["How it was measured"] = tag(
+        "ul", *(tag("li", line) for line in (*card.left_out, *card.notes)), class_="note"
+    )
+    lead = f"{card.rows:,} rows in the table, {card.people:,} people in the release."
+    return holders_page(f"What {shortened(release.schema.name)} is worth", lead, card.verdict(target).lines, parts)
+
+
+def overview_section(release: Release) -> Html:
+    """Say what the data are and what they are good for."""
+    columns = release.schema.attributes
+    expected = expected_errors(release)
+    marks = {"good for": "Good for", "fair for": "With care for", "not for": "Not for"}
+    lines = [tag("li", tag("strong", f"{marks[one.verdict]} "), one.sentence, ".") for one in expected]
+    rows = [
+        (name, column.title, column.kind, f"{column.leaves:,}")
+        for name, column in columns.items()
+        if not isinstance(column, Identifier)
+    ]
+    titled = any(row[1] for row in rows)
+    header = ("attribute", "what it means", "kind", "values")
+    kept = [0, *([1] if titled else []), 2, 3]
+    return section(
+        "overview",
+        "What it is good for",
+        paragraph(f"Everyone: {release.count()}."),
+        paragraph(
+            "By the release's own intervals, of counts that are at least one in a hundred people; smaller ones err "
+            "more in relation to themselves:"
+        ),
+        tag("ul", *lines) if lines else paragraph("There are too few questions to tell."),
+        details(
+            f"{len(rows)} attributes",
+            table([header[at] for at in kept], [[row[at] for at in kept] for row in rows], [len(kept) - 1]),
+        ),
+    )
+
+
+def _head(title: str) -> Html:
     style = Html(files("sfumato.report").joinpath("style.css").read_text(encoding="utf-8"))
     return tag(
         "head",
@@ -85,7 +154,7 @@ def _head(release: Release) -> Html:
         Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
         Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html('<meta name="color-scheme" content="light dark">'),
-        tag("title", f"{shortened(release.schema.name)}: a Sfumato release"),
+        tag("title", title),
         tag("style", style),
     )
 
@@ -187,6 +256,7 @@ def evaluation_section(evaluated: Evaluated, target: str | None) -> Html:
     parts: list[object] = [
         paragraph(tag("strong", card.plain()["warning"]), class_="warning"),
         paragraph(f"{card.rows:,} rows in the table, {card.people:,} people in the release."),
+        tag("ul", *(tag("li", line) for line in card.verdict(target).lines)),
     ]
     for one in card.tables(target):
         parts += [tag("h3", one.title), table(one.header, one.rows, one.numbers)]

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato import WARNING, Knowledge, Manifest, Release, count_names, group_risk, nearest_claim, odds_of
+from sfumato import FOLDER, WARNING, Knowledge, Manifest, Release, count_names, group_risk, nearest_claim, odds_of
 from sfumato.pictures.inline import Purchase, draw_ledger
 from sfumato.report.html import Html, details, figure, joined, paragraph, section, shortened, table, tag
 
@@ -32,14 +32,6 @@ ABOUT = {
     "person": "person with all rows. Counts are of rows, and of someone with more rows only so many count.",
 }
 """What the promise is about, by its unit."""
-FILES = {
-    "manifest.json": "the promise and the ledger; seals the others",
-    "schema.json": "the public schema",
-    "structure.json": "the kind of the regions, what each measurement asked, and its noise",
-    "measurements.parquet": "every count as it was measured",
-    "records.parquet": "generalized records with their counts: the file to open",
-}
-"""What each file of a release holds."""
 
 
 def promise_section(release: Release) -> Html:
@@ -309,7 +301,7 @@ def _looks(manifest: Manifest) -> Html:
 def loading_section(release: Release, folder: str) -> Html:
     """Show how to open the release."""
     names = ["manifest.json", *sorted(release.manifest.files)]
-    rows = [(Html(tag("code", name)), FILES.get(name, "")) for name in names]
+    rows = [(Html(tag("code", name)), FOLDER.get(name, "")) for name in names]
     noisy, count = count_names(release.schema)
     told = (
         f"{count} is the exact number of records of a group{_drawn(release)}."

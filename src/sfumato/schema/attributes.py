@@ -90,6 +90,9 @@ class Attribute(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    title: str = ""
+    """What the column means, in a few words, for those who read a release."""
+
 
 class Identifier(Attribute):
     """A column that names people: dropped before anything else."""

@@ -1,11 +1,12 @@
 """Read conditions such as `age between 30 and 40 and sex = 'Female'` into weights of leaves.
 
-The grammar is small: comparisons joined by `and`. It can say only what a release can answer, and a mistake is shown
-where it is.
+Comparisons are joined by `and`, `or` and `not`, with brackets where needed; a mistake is shown where it is. What a
+comparison says of a missing number is neither true nor false, as in SQL: `not age < 30` leaves out those whose age is
+missing, as `age >= 30` does. Only `is missing` finds them.
 
 A comparison selects a part of an attribute: a set of leaves of categories, or of intervals of numbers. Parts are
 combined as sets and only then turned into weights of leaves, so that two comparisons that cut the same cell cut it
-once.
+once. A condition that is no box (a part of each attribute) is a union of disjoint ones.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -24,28 +25,59 @@ import numpy as np
 from sfumato.arrays import Booleans, Floats
 from sfumato.errors import QueryError
 from sfumato.schema.attributes import EPOCH, Categorical, Identifier, Numeric
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, variables_of
+from sfumato.schema.unions import MOST_CELLS, Box, disjoint_boxes
 
 LONGEST = 100_000
 """No condition has more characters."""
+DEEPEST = 50
+"""No condition has more brackets, or words `not`, inside each other."""
+SIMPLER = "Ask several simpler ones, and add up what does not overlap."
+
+
+@dataclass(frozen=True, eq=False)
+class Covered:
+    """What a condition covers: disjoint boxes, each as weights of leaves by attribute, and those that cover the rest.
+
+    An attribute that a box does not name is not restricted. Of a single box the rest is not told.
+    """
+
+    inside: tuple[Mapping[str, Floats], ...]
+    outside: tuple[Mapping[str, Floats], ...] = ()
 
 
 def read_condition(schema: Schema, condition: str) -> Mapping[str, Floats]:
-    """Read a condition into weights of leaves, by attribute; one that is not named is not restricted.
+    """Read a condition that is one box into weights of leaves, by attribute; one that is not named is not restricted.
 
     An attribute that is named twice must satisfy both comparisons.
     """
+    covered = read_covered(schema, condition)
+    if len(covered.inside) == 1:
+        return covered.inside[0]
+    raise QueryError(
+        f"the condition ({condition[:40]}) must be comparisons joined by and", "Write one condition for each part."
+    )
+
+
+def read_covered(schema: Schema, condition: str) -> Covered:
+    """Read any condition.
+
+    >>> coin = "{kind: numeric, lower: 0, upper: 1}"
+    >>> schema = Schema.loads(f"attributes: {{a: {coin}, b: {coin}}}")
+    >>> [{name: one.tolist() for name, one in box.items()} for box in read_covered(schema, "a = 1 or b = 1").inside]
+    [{'a': [0.0, 1.0]}, {'a': [1.0, 0.0], 'b': [0.0, 1.0]}]
+    """
     if len(condition) > LONGEST:
         raise QueryError(f"a condition must be at most {LONGEST:,} characters long", "Ask several shorter ones.")
-    parts: dict[str, Any] = {}
     reader = _Reader(schema, condition)
-    while not reader.at_end:
-        name, part = reader.clause()
-        parts[name] = parts[name].both(part) if name in parts else part
-        if not reader.at_end:
-            reader.expect("and")
-            reader.refuse_end("another comparison")
-    return {name: part.weights() for name, part in parts.items()}
+    if reader.at_end:
+        return Covered(({},))
+    said = reader.condition()
+    reader.refuse_rest()
+    box = said.box()
+    if box is not None:
+        return Covered(({name: part.weights() for name, part in box.items()},))
+    return _union(said, variables_of(schema))
 
 
 class Part(Protocol):
@@ -55,7 +87,17 @@ class Part(Protocol):
         """What is in both parts."""
 
     def outside(self) -> Self:
-        """What is not in this part."""
+        """What certainly is not in this part: no missing values."""
+
+    def rest(self) -> Self:
+        """Everything else, missing values included."""
+
+    def joined(self, others: Iterable[Self]) -> Self:
+        """What is in this part or in another."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is in this part."""
 
     def weights(self) -> Floats:
         """The share of each leaf that is in this part."""
@@ -83,6 +125,17 @@ class Leaves:
     def outside(self) -> Leaves:
         """The other leaves."""
         return Leaves(~self.inside)
+
+    rest = outside
+
+    def joined(self, others: Iterable[Leaves]) -> Leaves:
+        """The leaves in any."""
+        return Leaves(np.logical_or.reduce([self.inside, *(other.inside for other in others)]))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no leaf."""
+        return not self.inside.any()
 
     def weights(self) -> Floats:
         """1 for each leaf inside, 0 for the others."""
@@ -120,6 +173,21 @@ class Intervals:
         borders = [self.column.origin, *(edge for piece in self.intervals for edge in piece), self.column.end]
         return Intervals.union(self.column, zip(borders[::2], borders[1::2], strict=True))
 
+    def rest(self) -> Intervals:
+        """The other numbers, and the missing values if they are not here."""
+        return Intervals(self.column, self.outside().intervals, self.column.missing is not None and not self.missing)
+
+    def joined(self, others: Iterable[Intervals]) -> Intervals:
+        """What is in any."""
+        several = [self, *others]
+        pieces = [piece for one in several for piece in one.intervals]
+        return Intervals.union(self.column, pieces, any(one.missing for one in several))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is here."""
+        return not self.intervals and not self.missing
+
     def weights(self) -> Floats:
         """The share of each cell that lies inside, and 0 or 1 for the leaf of missing values."""
         edges = self.column.edges.astype(np.float64)
@@ -134,6 +202,138 @@ class Intervals:
         return np.append(shares, float(self.missing)) if self.column.missing is not None else shares
 
 
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What one comparison selects, and what it certainly does not; of other values it says neither."""
+
+    name: str
+    true: Any
+    false: Any
+
+    def negated(self) -> Comparison:
+        """Its opposite."""
+        return Comparison(self.name, self.false, self.true)
+
+    def box(self) -> dict[str, Any] | None:
+        """The parts by attribute, if it is a box."""
+        return {self.name: self.true}
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """All comparisons inside."""
+        yield self
+
+    def holds(self, atoms: _Atoms) -> Booleans:
+        """Tell in which cells of atoms it is true."""
+        return atoms.inside(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Several conditions of which all must be true, or one."""
+
+    parts: Sequence[Comparison | Joined]
+    every: bool
+
+    def negated(self) -> Joined:
+        """Its opposite, in which only comparisons are negated."""
+        return Joined([part.negated() for part in self.parts], not self.every)
+
+    def box(self) -> dict[str, Any] | None:
+        """The parts by attribute, if that is a box: all comparisons must hold, or they are all of one attribute."""
+        boxes = [part.box() for part in self.parts]
+        known = [box for box in boxes if box is not None]
+        if len(known) < len(boxes):
+            return None
+        if self.every:
+            return _intersection(known)
+        (name, *others) = {name for box in known for name in box}
+        if others or any(not box for box in known):
+            return None
+        first, *more = (box[name] for box in known)
+        return {name: first.joined(more)}
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """All comparisons inside."""
+        for part in self.parts:
+            yield from part.comparisons()
+
+    def holds(self, atoms: _Atoms) -> Booleans:
+        """Tell in which cells of atoms it is true."""
+        reduce = np.logical_and.reduce if self.every else np.logical_or.reduce
+        return np.asarray(reduce(np.broadcast_arrays(*(part.holds(atoms) for part in self.parts))))
+
+
+def _intersection(boxes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    for box in boxes:
+        for name, part in box.items():
+            parts[name] = parts[name].both(part) if name in parts else part
+    return parts
+
+
+@dataclass(frozen=True, eq=False)
+class _Atoms:
+    """By attribute, disjoint parts that cover it and that no comparison divides: the axes of a small table of cells."""
+
+    parts: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, comparisons: Sequence[Comparison], order: Iterable[str]) -> _Atoms:
+        """Divide the attributes that are compared, in a given order, as far as the comparisons do."""
+        named = {one.name for one in comparisons}
+        return cls(
+            {name: _divided([one for one in comparisons if one.name == name]) for name in order if name in named}
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many parts each attribute has."""
+        return tuple(map(len, self.parts.values()))
+
+    def inside(self, one: Comparison) -> Booleans:
+        """Tell for each part of its attribute whether a comparison is true there, along that axis."""
+        at = list(self.parts).index(one.name)
+        true = [not part.both(one.true).is_empty for part in self.parts[one.name]]
+        return np.array(true).reshape([-1 if axis == at else 1 for axis in range(len(self.parts))])
+
+    def weights(self, box: Box) -> dict[str, Floats]:
+        """Turn a box of parts into weights of leaves."""
+        found = {}
+        for (name, parts), chosen in zip(self.parts.items(), box, strict=True):
+            first, *others = (part for part, taken in zip(parts, chosen.tolist(), strict=True) if taken)
+            if not chosen.all():
+                found[name] = first.joined(others).weights()
+        return found
+
+
+def _divided(comparisons: Sequence[Comparison]) -> list[Any]:
+    """Divide an attribute by all that comparisons of it say."""
+    first = comparisons[0].true
+    parts = [part for part in (first, first.rest()) if not part.is_empty]
+    for border in (side for one in comparisons for side in (one.true, one.false)):
+        both = [half for part in parts for half in (part.both(border), part.both(border.rest()))]
+        parts = [half for half in both if not half.is_empty]
+        if len(parts) > MOST_CELLS:
+            raise QueryError("a condition must be simpler to be answered", SIMPLER)
+    return parts
+
+
+def _union(said: Comparison | Joined, order: Iterable[str]) -> Covered:
+    """Write what is covered, and what is not, as disjoint boxes."""
+    atoms = _Atoms.of(list(said.comparisons()), order)
+    if math.prod(atoms.shape) > MOST_CELLS:
+        raise QueryError("a condition must be simpler to be answered", SIMPLER)
+    held = np.broadcast_to(said.holds(atoms), atoms.shape)
+    inside, outside = disjoint_boxes(held), disjoint_boxes(~held)
+    if inside is None:
+        raise QueryError("a condition must be simpler to be answered", SIMPLER)
+    if not inside:
+        nobody = {one.name: one.true.both(one.true.rest()) for one in said.comparisons()}
+        return Covered(({name: part.weights() for name, part in nobody.items()},))
+    return Covered(tuple(map(atoms.weights, inside)), tuple(map(atoms.weights, outside or ())))
+
+
+SIGNS = ("=", "!=", "<>", "<", "<=", ">", ">=", "in", "between")
 TOKEN = re.compile(
     r"""(?: '(?P<text>(?:[^']|'')*)' | "(?P<quoted>[^"]*)" | (?P<mark><=|>=|!=|<>|=|<|>|\(|\)|,)
         | (?P<word>[^\s'"(),<>=!]+) )\s*""",
@@ -177,7 +377,42 @@ class _Reader:
     def at_end(self) -> bool:
         return self._next >= len(self._tokens)
 
-    def clause(self) -> tuple[str, Part]:
+    def condition(self, depth: int = 0) -> Comparison | Joined:
+        """Read what is joined by `or`: `and` binds closer, and `not` closest."""
+        return self._joined("or", lambda: self._joined("and", lambda: self._negatable(depth)))
+
+    def _joined(self, word: str, read: Callable[[], Comparison | Joined]) -> Comparison | Joined:
+        parts = [read()]
+        while not self.at_end and self._tokens[self._next].says(word):
+            self._next += 1
+            self.refuse_end("another comparison")
+            parts.append(read())
+        return parts[0] if len(parts) == 1 else Joined(parts, word == "and")
+
+    def _negatable(self, depth: int) -> Comparison | Joined:
+        """Read a comparison, or what stands in brackets, or the opposite of either."""
+        if depth > DEEPEST:
+            raise QueryError("a condition must not be nested so deeply", SIMPLER)
+        if self._passes("not"):
+            return self._negatable(depth + 1).negated()
+        if self._passes("("):
+            inner = self.condition(depth + 1)
+            self.expect(")")
+            return inner
+        return self._clause()
+
+    def _passes(self, word: str) -> bool:
+        """Whether a word comes next; if so, go on behind it."""
+        found = not self.at_end and self._tokens[self._next].says(word)
+        self._next += found
+        return found
+
+    def refuse_rest(self) -> None:
+        """Refuse what stands behind the condition."""
+        if not self.at_end:
+            raise self._mistake(self._tokens[self._next].at, "and or or")
+
+    def _clause(self) -> Comparison:
         token = self._take("an attribute")
         if token.is_mark:
             raise self._mistake(token.at, "an attribute")
@@ -187,10 +422,21 @@ class _Reader:
             known = [one for one, facts in self._schema.attributes.items() if not isinstance(facts, Identifier)]
             why = "was dropped as an identifier" if column else "is not in this release"
             raise QueryError(f"attribute {name[:40]} {why}", f"It has {', '.join(known[:20])}.")
-        return name, self._comparison(name, column)
+        if self._passes("is"):
+            opposite = self._passes("not")
+            self.expect("missing")
+            part = _missing(column)
+            found = Comparison(name, part, part.rest())
+        else:
+            opposite = self._passes("not")
+            part = self._comparison(name, column, ("in", "between") if opposite else SIGNS)
+            found = Comparison(name, part, part.outside())
+        return found.negated() if opposite else found
 
-    def _comparison(self, name: str, column: Categorical | Numeric) -> Part:
+    def _comparison(self, name: str, column: Categorical | Numeric, signs: Sequence[str]) -> Leaves | Intervals:
         sign = self._take("a comparison such as =, <, between or in")
+        if not sign.says(*signs):
+            raise self._mistake(sign.at, "a comparison such as =, <, between or in")
         if sign.says("in"):
             return _equal(name, column, self._list())
         if sign.says("="):
@@ -208,10 +454,8 @@ class _Reader:
         if sign.says("<", "<="):
             high = _number(name, column, self._value())
             return _between(column, high=high, high_included=sign.text == "<=")
-        if sign.says(">", ">="):
-            low = _number(name, column, self._value())
-            return _between(column, low=low, low_included=sign.text == ">=")
-        raise self._mistake(sign.at, "a comparison such as =, <, between or in")
+        low = _number(name, column, self._value())
+        return _between(column, low=low, low_included=sign.text == ">=")
 
     def _list(self) -> list[str]:
         self.expect("(")
@@ -248,6 +492,14 @@ class _Reader:
             f"the condition must have {wanted} at character {at + 1} (at {place!r})",
             "Write for example: age between 30 and 40 and sex = 'Female'.",
         )
+
+
+def _missing(column: Categorical | Numeric) -> Leaves | Intervals:
+    """What stands for missing values: nothing, if the attribute has none."""
+    if isinstance(column, Numeric):
+        return Intervals(column, (), column.missing is not None)
+    inside = np.array([leaf == column.missing for leaf in column.tree.leaves], np.bool_)
+    return Leaves(inside)
 
 
 def _equal(name: str, column: Categorical | Numeric, values: list[str]) -> Leaves | Intervals:

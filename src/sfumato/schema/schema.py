@@ -27,6 +27,7 @@ from pydantic import (
 
 from sfumato.errors import MethodError, SchemaError, SfumatoError
 from sfumato.exact import read_fraction
+from sfumato.markup import joined, table, tag
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
 
 FORMAT = 1
@@ -234,6 +235,15 @@ class Schema(BaseModel):
             name for name, column in self.attributes.items() if isinstance(column, Categorical) and column.leaves > 1
         ]
         return ", ".join(names[:12]) or "none: the schema has no categorical attribute with two values"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, column.title, column.kind, "" if isinstance(column, Identifier) else f"{column.leaves:,}")
+            for name, column in self.attributes.items()
+        ]
+        told = "" if self.confirmed else " (not confirmed)"
+        shown = table(("attribute", "what it means", "kind", "values"), rows, (3,))
+        return joined([tag("strong", self.name), told, shown])
 
     def plain(self) -> dict[str, Any]:
         """The schema as plain values for YAML or JSON, defaults left out."""
