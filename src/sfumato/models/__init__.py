@@ -12,6 +12,7 @@ from sfumato.schema.schema import Schema
 
 MODELS: Mapping[str, str] = {
     "grid": "grid.GridModel",
+    "merged grid": "grid.MergedGridModel",
     "coclusters": "coclusters.CoclusterModel",
     "tree": "tree.TreeModel",
     "tree with the paper's weights": "tree.PaperTreeModel",

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from sfumato.arrays import Codes, Floats, Integers
 from sfumato.errors import ReleaseError
 from sfumato.geometry.regions import Regions, Sides
+from sfumato.models.intervals import LEVEL as LEVEL
 from sfumato.models.intervals import Z95, half_widths
 from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
-LEVEL = 0.95
 Cause = Literal["noise", "sampling"]
 Nonnegative = Literal["projection", "clamp"]
 """How negative counts become counts of people: by a projection that keeps the total, or clamped as in the papers."""

@@ -27,7 +27,8 @@ from sfumato.privacy.choices import Choices, score_choices
 from sfumato.privacy.measurements import Measurement, Noisy, Question
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.scores import SCORES, Score, Selection, sides
-from sfumato.privacy.tally import Cells, CountEngine, Counts, Domain, Tally
+from sfumato.privacy.shapes import SHAPES, Shape
+from sfumato.privacy.tally import Cells, Contrasts, CountEngine, Counts, Domain, Tally, leaves_of
 
 Spend = Fraction | Integers
 """What a round costs: one epsilon for everyone who is asked, or grains for each place (or group) of a tree."""
@@ -172,21 +173,21 @@ class Meter:
         """What every record may still be charged: it depends on which questions were asked, never on the data."""
         return self._payer.epsilon - self._charges.most
 
-    def measure(self, cells: Cells, spend: Spend, label: str) -> Measurement:
-        """Count disjoint cells with noise.
+    def measure(self, cells: Cells | Contrasts, spend: Spend, label: str) -> Measurement:
+        """Count disjoint cells, or sum leaves with whole weights, with noise.
 
         One record is in at most one cell, so the counts of neighbouring tables differ by 1 in all: noise of rate
-        `spend` makes the answer spend-private.
+        `spend` makes the answer spend-private. Contrasts differ by their reach in all, so their rate is divided by it.
         """
-        if type(cells) is not Cells:
-            raise PrivacyError("what is measured must be our own cells", BLAME)
+        if type(cells) not in (Cells, Contrasts):
+            raise PrivacyError("what is measured must be our own cells or contrasts", BLAME)
         with self._alone():
             tally, question = cells.tally, cells.question
             if self._refuse_unreadable:
                 self._refuse_unreadable(question)
             price = self._price(tally, np.arange(tally.places), spend, label)
             mechanism = f"discrete Laplace{price.in_words}"
-            self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(1), math.prod(cells.shape)))
+            self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(cells.reach), math.prod(cells.shape)))
             found = Measurement(label, question, guarded(lambda: self._noisy(cells, price), _unanswered))
             self._measured.append(found)
             return found
@@ -217,6 +218,27 @@ class Meter:
             self._pay(price, Debit(label, mechanism, Fraction(0), sensitivity, choices.number))
             rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
             return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
+
+    def select_shape(self, shape: Shape, spend: Fraction, label: str, selection: Selection) -> Integers:
+        """Choose one candidate in each of a shape's groups, by the leaves of one attribute; nothing else leaves.
+
+        A record lies in one leaf, and so in one group at most: all choices are paid with one debit. No shape is
+        monotone, so the gap between two scores changes by two sensitivities at most.
+        """
+        if type(shape) not in SHAPES.values() or selection not in CHOOSERS:
+            raise PrivacyError("a choice must be by one of our shapes and mechanisms", BLAME)
+        with self._alone():
+            price = self._price(shape.tally, np.arange(1), spend, label)
+            rate = price.unit * shape.unit / (2 * shape.sensitivity)
+            self._pay(
+                price, Debit(label, f"{selection} ({shape.name})", Fraction(0), shape.sensitivity, shape.candidates)
+            )
+
+            def chosen() -> Integers:
+                scored = shape.scored(leaves_of(self._look(shape.tally), shape.attribute))
+                return self._mechanisms.choose(selection, scored, rate)
+
+            return guarded(chosen, _unanswered)
 
     def lots(self, count: int) -> Integers:
         """Draw large uniform numbers, for what is decided by lot. They do not depend on the data."""
@@ -280,9 +302,10 @@ class Meter:
         if self._watch:
             self._watch(raised)
 
-    def _noisy(self, cells: Cells, price: Price) -> Noisy:
+    def _noisy(self, cells: Cells | Contrasts, price: Price) -> Noisy:
         """The counts that were paid for, with noise."""
         rates, rate_of = price.rates
+        rates = tuple(rate / cells.reach for rate in rates)
         noisy = read_only(self._mechanisms.add_noise(cells.read(self._look(cells.tally)), rates, rate_of))
         if cells.question.places == len(noisy):
             return Noisy(noisy, rates, rate_of)
