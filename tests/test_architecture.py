@@ -34,7 +34,7 @@ ROOMS = {
     "methods": FOUNDATION
     | DATA
     | {"modl", "models"}
-    | {f"privacy.{one}" for one in ("meter", "budget", "scores", "measurements", "tally", "choices")},
+    | {f"privacy.{one}" for one in ("meter", "budget", "scores", "shapes", "measurements", "tally", "choices")},
     "release": FOUNDATION | DATA | {"models"} | {f"privacy.{one}" for one in ("budget", "measurements", "ledger")},
     "without_epsilon": FOUNDATION
     | DATA

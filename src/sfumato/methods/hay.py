@@ -45,7 +45,7 @@ def best_branching(leaves: int) -> int:
     Li 2013), by the number of leaves alone, among powers of two. With one level it is the leaves alone.
 
     >>> best_branching(10), best_branching(100), best_branching(1_000_000)
-    (16, 16, 16)
+    (16, 128, 16)
     """
     powers = [1 << power for power in range(1, max(height(leaves), 1) + 1)]
 
@@ -87,7 +87,9 @@ class Hay(Histograms):
         return range(height(leaves), 0, -step)
 
     def share(self, schema: Schema, one: Histogram) -> Fraction:
-        """As many equal parts as levels; the root is one more."""
+        """As many equal parts as levels, of which the root is one more; with the best branching it gets little."""
+        if self.branching == BEST:
+            return super().share(schema, one)
         every = sum(len(self.depths(each.leaves)) for each in histograms_of(schema))
         return Fraction(len(self.depths(one.leaves)), every + 1)
 

@@ -27,8 +27,8 @@ from sfumato.privacy.scores import Selection
 from sfumato.privacy.shapes import Bisections
 from sfumato.privacy.tally import Cells, Tally
 
-MOST_DEPTH = 5
-"""Levels share their budget: with more of them, choices become random."""
+MOST_LEVELS = 9
+"""So often the most parts that there are can be halved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +40,14 @@ class PHPartition(Histograms):
     summary: ClassVar[str] = (
         "divides each attribute in two again and again, privately, then counts the ranges (Acs et al. 2012)"
     )
-    additions: ClassVar[str] = "permute-and-flip, and fewer levels for long attributes"
+    additions: ClassVar[str] = "permute-and-flip"
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({"depth": 2}, {})
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     depth: int | None = parameter(
         None,
-        "How often ranges are divided at most; if not given, as often as leaves can be halved, 5 times at most.",
-        read=optional(number("Give a number of levels.", most=9)),
+        "How often ranges are divided at most; if not given, as often as leaves can be halved, 9 times at most.",
+        read=optional(number("Give a number of levels.", most=MOST_LEVELS)),
     )
     selection: Selection = parameter(
         "permute-and-flip", "How one division of several is chosen.", read=one_of(get_args(Selection))
@@ -55,12 +55,12 @@ class PHPartition(Histograms):
 
     @classmethod
     def as_published(cls) -> PHPartition:
-        """Make the method as its paper has it: as many levels as leaves can be halved."""
-        return cls(depth=9, selection="exponential")
+        """Make the method as its paper has it."""
+        return cls(selection="exponential")
 
     def levels(self, leaves: int) -> int:
         """How often ranges of an attribute are divided."""
-        return min(self.depth or MOST_DEPTH, height(len(parts_of(leaves)) - 1))
+        return min(self.depth or MOST_LEVELS, height(len(parts_of(leaves)) - 1))
 
     def rounds(self, one: Histogram) -> Mapping[str, Fraction]:
         """Half for the divisions, the same for each level, and half for the bins."""

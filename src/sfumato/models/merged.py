@@ -21,6 +21,8 @@ MOST_COUNTED = 100_000
 UNEVEN = 0.5
 """How unevenly a bin's people may lie in it: the share that lies in a part w of it is taken to vary by this times
 sqrt(w (1 - w)), as in regions."""
+EVEN = 0.1
+"""And so unevenly it may lie even if all bins look alike."""
 AS_T = 0.4555
 """A standard deviation of a normal error, as the scale of Student's t with two degrees of freedom that has the same
 95 % interval."""
@@ -197,8 +199,8 @@ class MergedEstimator:
         What an answer does not see of its weights is r, the weights less what the numbers tell of them; so it is off by
         the people weighted by r. Where leaves were counted, that is known up to their noise: r y, of variance
         v sum r^2; the answer does not add it, for it would undo the merging. Else people of a bin of w leaves may lie
-        in it as unevenly as UNEVEN says: x being a leaf's people, the sum of r^2 x^2 w over leaves is the square of the
-        people times the variance of r.
+        in it as unevenly as UNEVEN says, but hardly more so than one bin differs from the next: with x the people of a
+        leaf, or that difference, the sum of r^2 x^2 w over leaves is the square of all of them times the variance of r.
         """
         margin = self.margin
         seen = margin.by_part(weights) @ margin.synthesis @ margin.analysis
@@ -206,15 +208,22 @@ class MergedEstimator:
         told = np.zeros(len(weights))
         if margin.counted is not None:
             told, left = margin.counted.untold(left)
-        people = margin.over_leaves(np.abs(self.parts) + np.sqrt(self._doubt))
+        people = margin.over_leaves(self._steps)
         together = np.repeat(margin.widths * margin.merged, margin.widths)
         return np.asarray(np.sqrt(AS_T**2 * told + UNEVEN**2 * (left**2 @ (people**2 * together))))
 
     @cached_property
-    def _doubt(self) -> Floats:
-        """The variances of parts, by noise."""
-        synthesis = self.margin.synthesis
-        return np.asarray(np.maximum(((synthesis @ self._solved[1]) * synthesis).sum(axis=1), 0.0))
+    def _steps(self) -> Floats:
+        """How many people of each part may lie unevenly: as many as it has, or differs by from its neighbours and by
+        noise, and a tenth.
+        """
+        margin = self.margin
+        leaves, reach = self.parts / margin.widths, max(round(margin.merged), 1)
+        beyond = np.pad(leaves, reach, mode="edge")
+        apart = np.maximum(np.abs(leaves - beyond[: -2 * reach]), np.abs(leaves - beyond[2 * reach :]))
+        noise = np.maximum(((margin.synthesis @ self._solved[1]) * margin.synthesis).sum(axis=1), 0.0)
+        people = np.abs(self.parts)
+        return np.asarray(np.minimum(apart * margin.widths + EVEN * people, people) + np.sqrt(noise))
 
 
 def best_bins(counts: Integers | Floats, price: float) -> Integers:
