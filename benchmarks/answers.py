@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sfumato import METHODS, Answers, Categorical, Method, Numeric, Rehearsal, Schema, coded, datasets
 from sfumato.arrays import CodedRows
 from sfumato.models import model_of
-from sfumato.models.margins import people_of
+from sfumato.models.merged import Beside
 from sfumato.models.regions import RegionModel
 from sfumato.release.release import answers
 
@@ -247,7 +247,7 @@ def measured(table: Table, name: str, epsilon: str, releases: int, number: int) 
 def _own_margins(models: list[RegionModel], names: list[str], asked: list[Question]) -> Iterator[tuple[int, float]]:
     """Answer one-way questions by what a release's margin of that attribute says alone."""
     for model in models:
-        people = {names[at]: people_of(margin) for at, margin in model.margins.items()}
+        people = {names[at]: one.people(Beside.everyone(one.leaves)) for at, one in model.margins.items()}
         for at, question in enumerate(asked):
             ((name, weights),) = question.items()
             if name in people:

@@ -32,7 +32,6 @@ from sfumato.errors import MethodError, PrivacyError
 from sfumato.geometry.contrasts import Halves, Waves, contrast_of, parts_of
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.halving import borders, height
-from sfumato.methods.hay import best_branching
 from sfumato.methods.histograms import everyone
 from sfumato.methods.margins import plan_margin
 from sfumato.models.halvings import HalvingSquares
@@ -348,8 +347,8 @@ def test_levels_and_parts_of_epsilon_are_as_published() -> None:
 
 
 def test_the_best_branching_follows_from_the_length_alone() -> None:
-    assert [len(Hay().depths(leaves)) for leaves in (2, 50, 500, 10**6)] == [1, 1, 3, 5]
-    assert best_branching(50) >= 50
+    assert [len(Hay().shares(leaves)) for leaves in (2, 40, 150, 1000, 10**6)] == [1, 1, 2, 3, 5]
+    assert list(Hay(branching=4).shares(1000)) == [10, 8, 6, 4, 2]
 
 
 def test_very_long_attributes_are_merged_by_parts_of_a_halving() -> None:

@@ -4,12 +4,12 @@ A range of many leaves then rests on few counts. Least squares makes the levels 
 (`models/halvings.py`).
 
 Privacy. The parts of a level are disjoint, so a level is one round; a record is in one part of each. The root is the
-round that counts everyone, which all attributes share. So with equal rounds, epsilon / height per level, as published.
+round that counts everyone, which all attributes share. So with equal rounds, epsilon / height per level, as published;
+the best branching, and the shares of its levels, follow from the number of leaves alone, which is public.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from sfumato.errors import MethodError
 from sfumato.geometry.halving import borders, height, parts
 from sfumato.methods.histograms import Histogram, Histograms, histograms_of
+from sfumato.methods.margins import FINENESS, plan_levels
 from sfumato.methods.method import number, parameter
 from sfumato.privacy.budget import Schedule
 from sfumato.privacy.measurements import Measurement
@@ -40,22 +41,6 @@ def _branching(name: str, value: Any) -> int | str:
     return found
 
 
-def best_branching(leaves: int) -> int:
-    """The branching b of least expected error of ranges: (b - 1) h^3 - 2 (b + 1) h^2 / 3 for h levels (Qardaji, Yang,
-    Li 2013), by the number of leaves alone, among powers of two. With one level it is the leaves alone.
-
-    >>> best_branching(10), best_branching(100), best_branching(1_000_000)
-    (16, 128, 16)
-    """
-    powers = [1 << power for power in range(1, max(height(leaves), 1) + 1)]
-
-    def error(branching: int) -> float:
-        levels = math.ceil(height(leaves) / height(branching))
-        return (min(branching, leaves) - 1) * levels**3 - 2 * (min(branching, leaves) + 1) * levels**2 / 3
-
-    return min(powers, key=error)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hay(Histograms):
     """The counts of all levels of a tree over each attribute's leaves."""
@@ -65,14 +50,16 @@ class Hay(Histograms):
     summary: ClassVar[str] = (
         "counts each attribute apart, level by level of a tree over its leaves, made to agree (Hay et al. 2010)"
     )
-    additions: ClassVar[str] = "the best branching for each attribute's length; any number of leaves"
+    additions: ClassVar[str] = (
+        "the best branching for each attribute's length, and the best shares for its levels; any number of leaves"
+    )
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"branching": 4})
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     branching: int | str = parameter(
         BEST,
-        "Into how many parts a part is divided: a power of 2 (the paper has 2), or best, by each attribute's number of "
-        "leaves.",
+        "Into how many parts a part is divided: a power of 2 (the paper has 2), or best: by each attribute's number of "
+        "leaves, which also decides how levels share its budget.",
         read=_branching,
     )
 
@@ -81,22 +68,26 @@ class Hay(Histograms):
         """Make the method as its paper has it: a binary tree, all levels with equal parts of epsilon."""
         return cls(branching=2)
 
-    def depths(self, leaves: int) -> range:
-        """The depths of the halving that are measured, from the leaves up; the root is counted for all attributes."""
-        step = height(best_branching(leaves) if isinstance(self.branching, str) else self.branching)
-        return range(height(leaves), 0, -step)
+    def shares(self, leaves: int) -> Mapping[int, Fraction]:
+        """The depths of the halving that are measured, and their shares: the best plan for this number of leaves, or
+        all levels alike, from the leaves up. The root is counted for all attributes.
+        """
+        if isinstance(self.branching, str):
+            weights = {depth: max(round(FINENESS * share), 1) for depth, share in plan_levels(leaves).shares.items()}
+        else:
+            weights = dict.fromkeys(range(height(leaves), 0, -height(self.branching)), 1)
+        return {depth: Fraction(weight, sum(weights.values())) for depth, weight in weights.items()}
 
     def share(self, schema: Schema, one: Histogram) -> Fraction:
         """As many equal parts as levels, of which the root is one more; with the best branching it gets little."""
         if self.branching == BEST:
             return super().share(schema, one)
-        every = sum(len(self.depths(each.leaves)) for each in histograms_of(schema))
-        return Fraction(len(self.depths(one.leaves)), every + 1)
+        every = sum(len(self.shares(each.leaves)) for each in histograms_of(schema))
+        return Fraction(len(self.shares(one.leaves)), every + 1)
 
     def rounds(self, one: Histogram) -> Mapping[str, Fraction]:
-        """All levels the same."""
-        depths = self.depths(one.leaves)
-        return {self._label(one, depth): Fraction(1, len(depths)) for depth in depths}
+        """A round for each level."""
+        return {self._label(one, depth): share for depth, share in self.shares(one.leaves).items()}
 
     @staticmethod
     def _label(one: Histogram, depth: int) -> str:
@@ -106,7 +97,7 @@ class Hay(Histograms):
         self, meter: Meter, tally: Tally, one: Histogram, schedule: Schedule
     ) -> tuple[tuple[Measurement, ...], tuple[str, ...]]:
         """Measure level by level."""
-        labels = {depth: self._label(one, depth) for depth in self.depths(one.leaves)}
+        labels = {depth: self._label(one, depth) for depth in self.shares(one.leaves)}
         return tuple(
             meter.measure(Cells(tally, one.attribute, borders(one.leaves, depth)), schedule[label], label)
             for depth, label in labels.items()

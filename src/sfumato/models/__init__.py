@@ -12,10 +12,10 @@ from sfumato.schema.schema import Schema
 
 MODELS: Mapping[str, str] = {
     "grid": "grid.GridModel",
-    "merged grid": "grid.MergedGridModel",
     "coclusters": "coclusters.CoclusterModel",
     "tree": "tree.TreeModel",
     "tree with the paper's weights": "tree.PaperTreeModel",
+    "merged grid": "grid.MergedGridModel",
     "exact tree": "tree.ExactTreeModel",
     "boxes": "boxes.BoxModel",
 }
