@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planted import LONE
 from replay import Purse, Recorder, compare, domain_of, run
 from sfumato import (
     EFPA,
@@ -27,6 +28,7 @@ from sfumato import (
     StructureFirst,
 )
 from sfumato.account import seeded_release
+from sfumato.audit import PAIRS, events
 from sfumato.engines.local import MemoryEngine
 from sfumato.errors import MethodError, PrivacyError
 from sfumato.geometry.contrasts import Halves, Waves, contrast_of, parts_of
@@ -458,3 +460,15 @@ def test_noise_that_is_too_small_is_refused_by_the_meter_and_caught_by_the_sum()
 def test_all_rounds_of_a_table_are_one_pass() -> None:
     tally = everyone(ONE)
     assert (tally.places, tally.attributes) == (1, (0,))
+
+
+def test_an_attack_looks_at_the_contrast_on_which_the_record_weighs_most() -> None:
+    pair = next(pair for pair in PAIRS if pair.name == LONE.name)
+    schema = events.SCHEMA
+    leaves, code = schema.shape[0], pair.record[0]
+    halves = Halves(leaves, 0)
+    question = Contrasts(Tally(Grid.whole(schema.shape), len(schema.classes), (0,)), 0, halves).question
+    sign = 1 if code < halves.borders[1] else -1
+    found = events._own_cell(Measurement("halves", question, Noisy.even(np.array([[7 * sign]]), Fraction(1, 3))), pair)
+    others = sum(1 if row[0] < halves.borders[1] else -1 for row in pair.rows)
+    assert found == (7, sign * others, Fraction(1, 3))
