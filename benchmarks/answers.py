@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sfumato import METHODS, Answers, Categorical, Method, Model, Numeric, Rehearsal, Schema, coded, datasets
 from sfumato.arrays import CodedRows
 from sfumato.models import model_of
-from sfumato.models.margins import people_of
+from sfumato.models.merged import Beside
 from sfumato.models.regions import RegionModel
 from sfumato.release.questions import answers
 
@@ -247,7 +247,7 @@ def _own_margins(models: list[Model], names: list[str], asked: list[Question]) -
     for model in models:
         if not isinstance(model, RegionModel):
             continue
-        people = {names[at]: people_of(margin) for at, margin in model.margins.items()}
+        people = {names[at]: one.people(Beside.everyone(one.leaves)) for at, one in model.margins.items()}
         for at, question in enumerate(asked):
             ((name, weights),) = question.items()
             if name in people:

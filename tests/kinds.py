@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from groups_by_hand import group_releases, groups_of
 from handmade import BOXES, box_releases, drafted, handmade_tree, release_of, release_over, tree_releases
-from margins_by_hand import CLEAR
+from margins_by_hand import CLEAR, SEEDS
 from networks import network_of, network_releases
 from sfumato import Release
 from sfumato.geometry.regions import Boxes, Regions
@@ -61,6 +61,9 @@ def without_histogram(release: Release) -> Release:
     return replace(release, draft=replace(release.draft, measurements=release.draft.measurements[1:], model="grid"))
 
 
+MERGED = "merged grid"
+
+
 def with_paper_weights(release: Release) -> Release:
     return replace(release, draft=replace(release.draft, model=PAPER))
 
@@ -76,11 +79,19 @@ def small_grid() -> Release:
     return release_of(BOXES, ((0, 2, 6), (0, 2, 4), (0, 3)), margins=margins)
 
 
+def merged_grid(rng: np.random.Generator) -> Release:
+    """Release a grid with margins of leaves, which its model merges."""
+    margins = {at: Margin.flat(rng.integers(-5, 60, leaves), Fraction(1, 9)) for at, leaves in enumerate(BOXES.shape)}
+    release = release_of(BOXES, ((0, 2, 6), (0, 2, 4), (0, 3)), margins=margins)
+    return replace(release, draft=replace(release.draft, model=MERGED))
+
+
 SMALL: Mapping[str, Callable[[], Release]] = {
     "grid": small_grid,
     "coclusters": groups_of,
     "tree": small_tree,
     PAPER: lambda: with_paper_weights(small_tree()),
+    MERGED: lambda: merged_grid(np.random.default_rng(1)),
     "exact tree": lambda: exact_tree(handmade_tree(), np.array([[4, 1], [0, 0], [7, 9]])),
     "boxes": lambda: boxes(
         np.array([[[0, 2], [0, 4], [0, 3]], [[0, 6], [0, 2], [0, 3]], [[1, 4], [1, 3], [2, 3]]]),
@@ -112,6 +123,7 @@ RANDOM: Mapping[str, st.SearchStrategy[Release]] = {
     "coclusters": group_releases(),
     "tree": tree_releases(),
     PAPER: tree_releases().map(with_paper_weights),
+    MERGED: SEEDS.map(merged_grid),
     "exact tree": exact_trees(),
     "boxes": overlapping_boxes(),
     "network": network_releases(),

@@ -21,6 +21,7 @@ from sfumato.privacy.budget import Debit
 from sfumato.privacy.measurements import Draft
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import SCORES
+from sfumato.privacy.shapes import SHAPES
 from sfumato.privacy.tally import CountEngine, Domain
 from sfumato.privacy.transcripts import Call, Recorder, Replayer
 from sfumato.schema.schema import Schema
@@ -96,7 +97,7 @@ def loss_of(debit: Debit, left: Call, right: Call) -> Fraction:
     if left.kind == "noise":
         rates = [left.rates[index] for index in left.shape[1]]
         return sum((rate * int(np.abs(row).sum()) for rate, row in zip(rates, moved, strict=True)), Fraction(0))
-    score = SCORES[debit.mechanism.split("(")[1].split(")")[0]]
+    score = (SCORES | SHAPES)[debit.mechanism.split("(")[1].split(")")[0]]
     assert np.abs(moved).max() <= debit.sensitivity / score.unit, f"{debit.label}: scores move too far"
     ends, stakes = left.shape
     groups = [moved[lo:hi] for lo, hi in pairwise(ends)]

@@ -36,7 +36,10 @@ ROOMS = {
     "methods": FOUNDATION
     | DATA
     | {"modl", "models"}
-    | {f"privacy.{one}" for one in ("meter", "budget", "scores", "measurements", "tally", "choices", "misfits")},
+    | {
+        f"privacy.{one}"
+        for one in ("meter", "budget", "scores", "shapes", "measurements", "tally", "choices", "misfits")
+    },
     "release": FOUNDATION
     | DATA
     | {"models", "pictures.plots"}

@@ -44,6 +44,7 @@ from margins_by_hand import margins_of
 from sfumato import Release, Schema, storage
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.models.margins import Margin
+from sfumato.models.merged import Merged
 from sfumato.release import folder as reading
 from sfumato.release.folder import FIELDS, plain_draft
 from sfumato.release.manifest import FORMAT
@@ -711,7 +712,7 @@ def test_exact_counts_that_are_there_twice_are_refused(saved_kind: Path) -> None
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_margin_whose_leaves_were_not_counted_is_refused(tmp_path: Path, number: int) -> None:
+def test_a_margin_that_lost_a_level_is_one_of_leaves_or_of_bins(tmp_path: Path, number: int) -> None:
     SMALL["grid"]().save(tmp_path / "release")
     labels = [one["label"] for one in structure_of(tmp_path / "release")["measurements"]]
     assert labels[:2] == ["margin 0 at depth 1", "margin 0 at depth 3"]
@@ -726,10 +727,9 @@ def test_a_margin_whose_leaves_were_not_counted_is_refused(tmp_path: Path, numbe
             ]
         ),
     )
-    if number == 1:
-        refused(tmp_path / "release", "end with the leaves")
-    else:
-        assert len(Release.load(tmp_path / "release").draft.measurements) == 3
+    release = Release.load(tmp_path / "release")
+    assert len(release.draft.measurements) == 3
+    assert isinstance(release.model.margins[0], Merged) == (number == 1)
 
 
 @pytest.mark.parametrize("cut", [[0, 2, 6], [0, 1, 2, 3, 4, 6], [0, 1, 3, 6], [0, 6]])

@@ -34,7 +34,7 @@ def test_half_widths_hold_what_they_say(level: float, model: float) -> None:
 def clauses_of(shares: list[float], inside: list[float], error: float = 0.0, size: float = 1000.0) -> Clauses:
     def one(share: float, within: float) -> Clause:
         alone = np.array([True]), np.array([share]), np.array([share * (1 - share)])
-        return Clause(np.array([[share]]), *alone, np.array([within]), np.array([error]))
+        return Clause(np.array([[share]]), *alone, np.array([within]), np.array([error]), np.zeros(1))
 
     return Clauses(dict(enumerate(map(one, shares, inside))), 1, size)
 

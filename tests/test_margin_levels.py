@@ -87,7 +87,7 @@ attributes:
 
 
 def test_a_budget_is_shared_whole_and_every_round_has_its_own_part() -> None:
-    shared = margin_parts(SCHEMA, Fraction(1, 5))
+    shared = margin_parts(SCHEMA, Fraction(1, 5), "best")
     assert sum(shared.values()) == Fraction(1, 5)
     assert len(shared) == 1 + 3 * 3 + (SCHEMA.target is not None)
     assert "margin of one" not in shared
@@ -95,7 +95,7 @@ def test_a_budget_is_shared_whole_and_every_round_has_its_own_part() -> None:
     ratio = sum(wage) / shared["margin of sex"]
     assert float(ratio) == pytest.approx((plan_levels(1000).error / plan_levels(2).error) ** (1 / 3), rel=0.02)
     assert Schedule(shared).total <= Fraction(1, 5)
-    assert margin_parts(SCHEMA, Fraction(0)) == {}
+    assert margin_parts(SCHEMA, Fraction(0), "best") == {}
 
 
 @given(st.integers(1, 3000))

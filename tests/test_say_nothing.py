@@ -40,6 +40,7 @@ OPTIONS = {
     "confidence": ["--sensitive", "income", "--statistics-from-data", "yes"],
     "dpcocgen": ["--epsilon", "1", "--attributes", "sex,job,income"],
     "laplace": ["--epsilon", "1", "--attributes", "sex,job,income"],
+    "structurefirst": ["--epsilon", "1", "--largest", "20"],
 }
 
 

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +147,12 @@ def shape_of(draft: Draft, debits: tuple[Debit, ...]) -> bytes:
 
 
 def _own_cell(one: Measurement, pair: Pair) -> tuple[int, int, Fraction] | None:
-    """The noisy count of the record's cell, how many others it holds, and its rate; None if the record lies in none."""
+    """The noisy count of the record's cell, how many others it holds, and its rate; None if the record lies in none.
+
+    Of contrasts, that on which the record weighs most; counted so that the record adds to it.
+    """
+    if one.question.contrast is not None:
+        return _own_contrast(one, one.question.contrast, pair)
     places = _places(one, pair)
     mine, label = int(places[-1]), pair.record[-1] if one.question.classes > 1 else 0
     if mine == NONE:
@@ -156,6 +162,22 @@ def _own_cell(one: Measurement, pair: Pair) -> tuple[int, int, Fraction] | None:
         for place, row in zip(places[:-1].tolist(), pair.rows, strict=True)
     ]
     return int(one.counts[mine, label]), sum(alike), one.noisy.rates[one.noisy.rate_of[mine]]
+
+
+def _own_contrast(one: Measurement, contrast: Any, pair: Pair) -> tuple[int, int, Fraction] | None:
+    (attribute,) = one.question.attributes
+    codes = pair.table(complete=True)[:, attribute]
+    own, others = (
+        contrast.of(np.add.reduceat(np.bincount(some, minlength=contrast.leaves), contrast.borders[:-1]))
+        for some in (codes[-1:], codes[:-1])
+    )
+    row = int(np.abs(own).argmax())
+    sign = int(np.sign(own[row]))
+    return (
+        (sign * int(one.counts[row, 0]), sign * int(others[row]), one.noisy.rates[0] * abs(int(own[row])))
+        if sign
+        else None
+    )
 
 
 def _exceeding(one: Measurement, pair: Pair) -> int:

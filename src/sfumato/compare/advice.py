@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 
 import numpy as np
@@ -114,13 +114,18 @@ def advise(
     stage = Stage.of(schema, rows)
     expected = []
     for price in prices:
-        for method in METHODS.values():
+        for method in filter(_needs_nothing, METHODS.values()):
             watch(f"{method.name} at epsilon {float(price):g}")
             expected.append(stage.expect(_made(method, purpose), price))
     first = Advice(rows, tuple(expected), {})
     middle = prices[len(prices) // 2]
     best = first.best(middle)
     return first if best is None else Advice(rows, tuple(expected), _saved(schema, rows, best, purpose, watch))
+
+
+def _needs_nothing(method: type[Method]) -> bool:
+    """Tell whether a method has no parameter that someone must give."""
+    return all(one.default is not MISSING for one in fields(method))
 
 
 def _made(method: type[Method], purpose: str | None) -> Method:

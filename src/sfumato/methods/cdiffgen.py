@@ -124,7 +124,7 @@ class CDiffGen(DiffGen):
         classes = len(schema.classes)
         histograms = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
         cuts = self.grow(meter, schema, schedule, histograms)
-        margins = buy_margins(meter, schema, schedule, histograms)
+        margins = buy_margins(meter, schema, schedule, histograms, self.margins_by)
         stages = stages_of(schema.shape, cuts.steps)
         budget = grains_of(meter.left if self.leftover else schedule["counts"])
         rates = self._rates(stages[-1], schema, budget)

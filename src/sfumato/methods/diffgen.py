@@ -149,7 +149,7 @@ class DiffGen(WithMargins, Method):
         {"specializations": 3, "score": "weighted-gain", "rows": 10},
         {"specializations": "auto"},
         {"specializations": "auto", "choice": "separate"},
-        {"specializations": 4, "max_cells": 60},
+        {"specializations": 4, "max_cells": 60, "margins_by": "wavelets"},
         {"specializations": 3, "score": "gain", "margins": 0, "leftover": False},
         {"specializations": 2, "score": "weighted-gain", "selection": "exponential", "growth": "0.9"},
     )
@@ -217,7 +217,7 @@ class DiffGen(WithMargins, Method):
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon among margins, choices and counts."""
         self._refuse_schema(schema)
-        parts = dict(margin_parts(schema, epsilon * self.margin_share))
+        parts = dict(margin_parts(schema, epsilon * self.margin_share, self.margins_by))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.specializations == "auto":
             parts |= {"size": rest * SIZE, "growth": rest * (self.growth - SIZE)}
@@ -249,7 +249,7 @@ class DiffGen(WithMargins, Method):
         """Grow the cuts, measure the margins, count the groups."""
         histograms = Tally(Grid.whole(schema.shape), len(schema.classes), tuple(range(len(schema.shape))))
         cuts = self.grow(meter, schema, schedule, histograms)
-        margins = buy_margins(meter, schema, schedule, histograms)
+        margins = buy_margins(meter, schema, schedule, histograms, self.margins_by)
         spend = payable(meter.left) if self.leftover else schedule["counts"]
         counts = meter.measure(Cells(Tally(cuts.grid, len(schema.classes))), spend, "counts")
         steps = describe_all(schema.predictors, cuts.steps)

@@ -178,7 +178,7 @@ class DiffMulti(WithMargins, Method):
     def plan(self, schema: Schema, epsilon: Fraction) -> Schedule:
         """Share epsilon: level by level with the paper's schedule; with ours, each path spends its part as it needs."""
         self._refuse_schema(schema)
-        parts = dict(margin_parts(schema, epsilon * self.margin_share))
+        parts = dict(margin_parts(schema, epsilon * self.margin_share, self.margins_by))
         rest = epsilon - sum(parts.values(), Fraction(0))
         if self.schedule == "adaptive":
             parts["size of the table"] = rest * ROOT_SHARE
@@ -193,7 +193,7 @@ class DiffMulti(WithMargins, Method):
         """Measure the margins, grow the tree, count its ends."""
         every = tuple(range(len(schema.shape)))
         histograms = Tally(Grid.whole(schema.shape), len(schema.classes), every)
-        margins = buy_margins(meter, schema, schedule, histograms)
+        margins = buy_margins(meter, schema, schedule, histograms, self.margins_by)
         if self.schedule == "adaptive":
             grown = AdaptiveGrowth(
                 meter=meter,

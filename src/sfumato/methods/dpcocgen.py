@@ -135,7 +135,7 @@ class DPCocGen(WithMargins, Method):
         if len(schema.predictors) + (schema.target is not None) < 2:
             raise MethodError(f"{self.name} must have two attributes or more", "Publish more of them.")
         refuse_large(schema, min(self.max_cells, MOST_CELLS), FEWER if self.max_cells < MOST_CELLS else MUST_BE_FEWER)
-        parts = dict(margin_parts(schema, epsilon * self.margin_share))
+        parts = dict(margin_parts(schema, epsilon * self.margin_share, self.margins_by))
         rest = epsilon - sum(parts.values(), Fraction(0))
         return Schedule(parts | {"histogram": rest * self.histogram, "counts": rest * (1 - self.histogram)})
 
@@ -145,7 +145,7 @@ class DPCocGen(WithMargins, Method):
         grid = grid_of(schema, self._learnt(schema, fine.noisy, schedule["counts"]))
         classes = len(schema.classes)
         singles = Tally(Grid.whole(schema.shape), classes, tuple(range(len(schema.shape))))
-        margins = buy_margins(meter, schema, schedule, singles)
+        margins = buy_margins(meter, schema, schedule, singles, self.margins_by)
         counts = meter.measure(Cells(Tally(grid, classes)), payable(meter.left), "counts")
         steps = (*describe_groups(schema, grid), *structure(grid, counts.noisy))
         kept = (fine,) if self.inside == "all" else ()

@@ -2,15 +2,15 @@
 
 All answers of a release agree with its margins; the papers do without. Of an attribute with few leaves, the leaves
 alone are measured. Of one with many, a range adds up the noise of many leaves, and coarser levels of the attribute's
-halving pay off. Which levels are measured and how they share the margin's budget is decided by the number of leaves
-alone, which is public, for the least expected error of the share of people below a border between two leaves, any
-border being as likely as another; a range's share is the difference of two such.
+halving pay off, or the differences of halves (wavelets). What is measured and how it shares the margin's budget is
+decided by the number of leaves alone, which is public, for the least expected error of the share of people below a
+border between two leaves, any border being as likely as another; a range's share is the difference of two such.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Literal, get_args
@@ -18,12 +18,13 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from sfumato.arrays import Floats
+from sfumato.geometry.contrasts import Halves
 from sfumato.geometry.halving import borders, height, parts
 from sfumato.methods.method import Parameters, one_of, optional, parameter, share
 from sfumato.privacy.budget import Schedule
 from sfumato.privacy.measurements import Measurement
 from sfumato.privacy.meter import Meter
-from sfumato.privacy.tally import Cells, Tally
+from sfumato.privacy.tally import Cells, Contrasts, Tally
 from sfumato.schema.schema import Schema, variables_of
 
 Purpose = Literal["balanced", "counts", "classification"]
@@ -38,6 +39,11 @@ CLOSEST = 3
 """The fewest halvings between two levels, so that parts are divided in eight or more: closer ones never paid off."""
 WORTH_IT = 0.99
 """A plan must have at most this part of the error of a simpler one to be preferred."""
+SHORTEST = 16
+"""Of an attribute with fewer leaves differences are not the best plan, whatever its error: they do not tell how many
+people there are, which short margins tell well."""
+By = Literal["best", "flat", "levels", "wavelets"]
+"""How margins are measured: leaf by leaf, by levels of a halving, by differences of halves, or as is best."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,37 +67,45 @@ class WithMargins(Parameters):
         read=optional(share()),
     )
 
+    margins_by: By = parameter(
+        "best",
+        "How margins are measured: leaf by leaf (flat), by levels of a halving, by Haar wavelets, or by what is best "
+        "for each attribute's number of leaves.",
+        read=one_of(get_args(By)),
+    )
+
     @property
     def margin_share(self) -> Fraction:
         """The share of epsilon that margins get."""
         return SHARES.get(self.purpose, self.MARGINS) if self.margins is None else self.margins
 
 
-def margin_parts(schema: Schema, budget: Fraction) -> Mapping[str, Fraction]:
-    """Share a budget among all levels of the margins of all attributes, the class included.
+def margin_parts(schema: Schema, budget: Fraction, by: By) -> Mapping[str, Fraction]:
+    """Share a budget among all rounds of the margins of all attributes, the class included.
 
     An attribute gets as the cube root of its expected error: that has the least sum of error / epsilon^2.
     """
     weights = {
-        _label(name, leaves, depth): max(round(FINENESS * part * plan_levels(leaves).error ** (1 / 3)), 1)
+        label: max(round(FINENESS * part * plan_margin(leaves, by).error ** (1 / 3)), 1)
         for name, leaves in _margins(schema)
-        for depth, part in _levels(schema, name, leaves).items()
+        for label, (_, part) in _rounds(schema, name, leaves, by).items()
     }
     return {label: budget * weight / sum(weights.values()) for label, weight in weights.items() if budget}
 
 
-def buy_margins(meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally) -> tuple[Measurement, ...]:
+def buy_margins(meter: Meter, schema: Schema, schedule: Schedule, histograms: Tally, by: By) -> tuple[Measurement, ...]:
     """Measure the margins of all attributes, also of those that the regions resolve, and of the class.
 
-    Each level is a round of its own: its parts are disjoint, and the next level's lie in them.
+    Each level is a round of its own: its parts are disjoint, and the next level's lie in them. So are the differences
+    of the halves of a level's parts.
     """
     names = list(schema.predictors)
     return tuple(
         meter.measure(
-            _cells(histograms, names.index(name) if name in names else None, leaves, depth), schedule[label], label
+            _asked(histograms, names.index(name) if name in names else None, leaves, what), schedule[label], label
         )
         for name, leaves in _margins(schema)
-        for depth, label in ((depth, _label(name, leaves, depth)) for depth in _levels(schema, name, leaves))
+        for label, (what, _) in _rounds(schema, name, leaves, by).items()
         if label in schedule.parts
     )
 
@@ -101,17 +115,31 @@ def _margins(schema: Schema) -> list[tuple[str, int]]:
     return [(name, column.leaves) for name, column in variables_of(schema).items() if column.leaves > 1]
 
 
-def _levels(schema: Schema, name: str, leaves: int) -> Mapping[int, float]:
-    """Share an attribute's budget among levels; the class has no order, and one level."""
-    return {height(leaves): 1.0} if name == schema.target else plan_levels(leaves).shares
+def _rounds(schema: Schema, name: str, leaves: int, by: By) -> Mapping[str, tuple[int | Halves, float]]:
+    """Share an attribute's budget among levels, by their depth, and differences; the class has no order, and one level.
+
+    Rounds are named so that no two attributes' can be called the same.
+    """
+    last = height(leaves)
+    plan = FLAT if name == schema.target else plan_margin(leaves, by)
+    levels = plan.shares or ({} if plan.halves else {last: 1.0})
+    counted = {_label(name, leaves, depth): (depth, share) for depth, share in levels.items()}
+    halves = {
+        f"margin by halves of {parts(leaves, depth)} parts of {name}": (Halves(leaves, depth), share)
+        for depth, share in plan.halves.items()
+    }
+    return counted | halves
 
 
-def _cells(histograms: Tally, attribute: int | None, leaves: int, depth: int) -> Cells:
-    return Cells(histograms) if attribute is None else Cells(histograms, attribute, borders(leaves, depth))
+def _asked(histograms: Tally, attribute: int | None, leaves: int, what: int | Halves) -> Cells | Contrasts:
+    if attribute is None:
+        return Cells(histograms)
+    if isinstance(what, Halves):
+        return Contrasts(histograms, attribute, what)
+    return Cells(histograms, attribute, borders(leaves, what))
 
 
 def _label(name: str, leaves: int, depth: int) -> str:
-    """Name a round so that no two attributes' rounds can be called the same."""
     return f"margin of {name}" if depth == height(leaves) else f"margin in {parts(leaves, depth)} parts of {name}"
 
 
@@ -121,6 +149,47 @@ class Plan:
 
     shares: Mapping[int, float]
     error: float
+    halves: Mapping[int, float] = field(default_factory=dict)
+    """the share of the differences of the halves of each depth's parts"""
+
+
+FLAT = Plan({}, 0.0)
+"""The leaves alone, whatever their number."""
+
+
+def plan_margin(leaves: int, by: By) -> Plan:
+    """The plan of a kind; the best is decided by the number of leaves, which is public.
+
+    >>> [(by, round(plan_margin(1000, by).error)) for by in ("flat", "levels", "wavelets")]
+    [('flat', 333), ('levels', 79), ('wavelets', 176)]
+    """
+    if by == "flat":
+        return _shared(leaves, [height(leaves)])
+    if by == "wavelets":
+        return plan_halves(leaves)
+    levels = plan_levels(leaves)
+    halves = plan_halves(leaves)
+    better = leaves >= SHORTEST and halves.error < WORTH_IT * levels.error
+    return halves if by == "best" and better else levels
+
+
+@lru_cache(maxsize=256)
+def plan_halves(leaves: int) -> Plan:
+    """The plan in which the differences of halves are measured at every depth.
+
+    Let a border lie in a part at depth d so that a fraction x of its first half and y of the second lie below. The
+    halves are (S + D) / 2 and (S - D) / 2, so an error of D counts (x - y) / 2 times: its variance times
+    (x - y)^2 / 4, on average (1 + 2 / m^2) / 12 of it for a part of m leaves (see `expected_error`); on the last depth
+    only some parts have two halves. Differences of all depths err by themselves. Noise of a share s of the budget has
+    variance 2 / s^2, and shares as the cube roots of these demands have the least sum.
+    """
+    last = height(leaves)
+    demand = (1 + 2 / (leaves / 2.0 ** np.arange(last)) ** 2) / 12
+    if last:
+        demand[-1] = (leaves / 2.0 ** (last - 1) - 1) / 8
+    roots = np.cbrt(demand)
+    shares = roots / max(roots.sum(), 1e-300)
+    return Plan({}, float(2 * roots.sum() ** 3), dict(enumerate(shares.tolist())))
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ MODELS: Mapping[str, str] = {
     "coclusters": "coclusters.CoclusterModel",
     "tree": "tree.TreeModel",
     "tree with the paper's weights": "tree.PaperTreeModel",
+    "merged grid": "grid.MergedGridModel",
     "exact tree": "tree.ExactTreeModel",
     "boxes": "boxes.BoxModel",
     "network": "marginals.NetworkModel",

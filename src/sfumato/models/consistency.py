@@ -246,7 +246,7 @@ def rows(numbers: ArrayLike, nodes: int) -> Floats:
     return table
 
 
-def threshold(counts: NDArray[np.int64]) -> float:
+def threshold(counts: Integers | Floats) -> float:
     """Find the t at which the positive parts of (count - t) sum to the counts' total (to 0 if that is negative).
 
     Among the k largest counts, t = (their sum - total) / k; the right k is the last whose count exceeds its t.

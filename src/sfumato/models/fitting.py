@@ -26,7 +26,8 @@ import numpy as np
 from sfumato.arrays import Floats, Integers
 from sfumato.geometry.regions import Sides
 from sfumato.models.intervals import GAMMA, PAIR, TRIPLE
-from sfumato.models.margins import Beside, Estimator, Margin, people_of
+from sfumato.models.margins import AnyMargin, Estimator
+from sfumato.models.merged import Beside, MergedEstimator
 
 LEAST_SHARE = 1e-6
 """No leaf, part or cell has less than this share of what an even spread would give it: nothing is ruled out."""
@@ -84,29 +85,31 @@ class Margins:
     classes: Floats
     class_variance: float
     """of each class's own count"""
-    estimators: Mapping[int, Estimator]
+    estimators: Mapping[int, Estimator | MergedEstimator]
     """of attributes that have a margin"""
 
     @classmethod
     def of(
         cls,
         shape: Sequence[int],
-        measured: Mapping[int, Margin],
+        measured: Mapping[int, AnyMargin],
         parts: Mapping[int, Parts],
         classes: Sequence[tuple[Floats, float]],
         size: Size,
+        besides: Mapping[int, Size],
     ) -> Margins:
         """Estimate people from margins, what regions count in parts of attributes, and counts of classes (each with the
-        variance of one class), all of which must sum to the size.
+        variance of one class), all of which must sum to the size. What is known of the size besides an attribute's own
+        margin tells how far that may err: nothing is believed twice.
         """
 
-        def known(at: int, variance: float) -> Beside:
-            everyone = Beside.everyone(shape[at], size.value, variance)
+        def known(at: int, total: float, variance: float) -> Beside:
+            everyone = Beside.everyone(shape[at], total, variance)
             return everyone.with_parts(*parts[at]) if at in parts else everyone
 
         certain = LEAST_SHARE * size.value
         people = tuple(
-            _scaled(people_of(measured[at], known(at, certain)), size.value)
+            _scaled(measured[at].people(known(at, size.value, certain)), size.value)
             if at in measured
             else np.full(leaves, size.value / leaves)
             for at, leaves in enumerate(shape)
@@ -114,7 +117,9 @@ class Margins:
         precision = sum(1 / variance for _, variance in classes)
         mean = np.sum([counts / variance for counts, variance in classes], axis=0) / precision
         counted = mean + (size.value - float(np.sum(mean))) / len(mean)
-        estimators = {at: Estimator.of(margin, known(at, size.variance)) for at, margin in measured.items()}
+        estimators = {
+            at: margin.estimator(known(at, besides[at].value, besides[at].variance)) for at, margin in measured.items()
+        }
         return cls(size, people, _scaled(counted, size.value), 1 / precision, estimators)
 
     def errors(self, attribute: int, weights: Floats) -> Floats:
@@ -122,6 +127,12 @@ class Margins:
         if attribute not in self.estimators:
             return np.zeros(len(weights))
         return self.estimators[attribute].variances(weights)
+
+    def untold(self, attribute: int, weights: Floats) -> Floats:
+        """Give how far weighted sums of an attribute's leaves may be off by what its margin merged, as scales."""
+        if attribute not in self.estimators:
+            return np.zeros(len(weights))
+        return self.estimators[attribute].untold(weights)
 
     def class_errors(self, weights: Floats) -> Floats:
         """Bound the error of weighted sums of classes (queries x classes): their own counts', or the others' and the

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.arrays import Booleans, Floats, Integers
-from sfumato.errors import ReleaseError
+from sfumato.errors import BLAME, ReleaseError
 from sfumato.geometry.grid import Grid
 from sfumato.models.consistency import nonnegative, whole
 from sfumato.models.covering import PARTLY, UNTOUCHED, Combinations, Overlap, Share, Sums
 from sfumato.models.fitting import Interactions, Parts, interactions_of
 from sfumato.models.intervals import CLASS, Clauses
 from sfumato.models.margins import Spread
+from sfumato.models.merged import Counted, Merged
 from sfumato.models.model import UNMEASURED, Description, Listing, Nonnegative, Ribbon, percent, refuse_unknown
 from sfumato.models.regions import DECIMALS, FittedModel
 from sfumato.privacy.measurements import Draft, Measurement, Noisy
@@ -269,6 +270,21 @@ class GridModel(FittedModel):
         counts = self.values.sum(axis=1).reshape(-1, self.grid.parts[attribute], inner)
         people = np.maximum(counts.sum(axis=(0, 2)), 0.0)
         return np.asarray(people / people.sum() if people.sum() > 0 else np.full(len(people), 1 / len(people)))
+
+
+class MergedGridModel(GridModel):
+    """A grid whose margins are merged to bins where noise alone tells leaves apart."""
+
+    def __init__(self, schema: Schema, draft: Draft) -> None:
+        """Merge what was counted of single attributes; refuse what was measured otherwise."""
+        super().__init__(schema, draft)
+        for at in self.margins:
+            one, *others = (each for each in draft.measurements if each.question.attributes == (at,))
+            grid = one.question.regions
+            if others or one.question.contrast is not None or not isinstance(grid, Grid):
+                raise ReleaseError("what is merged must be one count of an attribute's leaves", BLAME)
+            counts, variance = one.counts[:, 0].astype(np.float64), float(one.noisy.variances[0])
+            self.margins[at] = Merged.of_counted(Counted(np.asarray(grid.cuts[at]), counts, variance))
 
 
 def _untold(names: list[str]) -> str:

@@ -51,6 +51,8 @@ STEPS = 500
 RATIOS = np.concatenate([[0.0], 10.0 ** np.arange(-2.0, 2.01, 0.1)])
 """for these ratios of model to noise; between them they are interpolated."""
 HALVINGS = 32
+LEVEL = 0.95
+"""How probable it is that an interval holds the truth, if nothing else is said."""
 Z95 = 1.959963984540054
 CLASS = -1
 """The number of the class among attributes."""
@@ -71,6 +73,8 @@ class Clause:
     """queries: the share of that variance which lies inside regions, u"""
     error: Floats
     """queries: the variance of the margin's own answer, e"""
+    untold: Floats
+    """queries: how far that may be off by what the margin merged, as a scale"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +128,23 @@ class Clauses:
         noise = np.full(self.queries, ROUNDING)
         alone = np.ones(self.queries, np.bool_)
         for at, one in self.by_attribute.items():
-            people = np.maximum(np.maximum(self.size * np.abs(one.share), np.sqrt(one.error)), 1.0)
-            reach = np.maximum(self.others(at), np.minimum(np.abs(values) / people, 1.0))
-            noise = noise + np.where(one.restricting, reach**2 * one.error, 0.0)
+            noise = noise + np.where(one.restricting, self._reached(at, values) ** 2 * one.error, 0.0)
             alone &= ~one.restricting
         return np.where(alone, total, np.where(self.several, noise, ALONE * noise))
+
+    def margin_untold(self, values: Floats) -> Floats:
+        """Add up how far what margins merged may move answers, as scales."""
+        squares = [
+            np.where(one.restricting, self._reached(at, values) * one.untold, 0.0) ** 2
+            for at, one in self.by_attribute.items()
+        ]
+        return np.asarray(np.sqrt(np.sum([np.zeros(self.queries), *squares], axis=0)))
+
+    def _reached(self, attribute: int, values: Floats) -> Floats:
+        """By how much an error of one clause's margin counts in answers: g."""
+        one = self.by_attribute[attribute]
+        people = np.maximum(np.maximum(self.size * np.abs(one.share), np.sqrt(one.error)), 1.0)
+        return np.maximum(self.others(attribute), np.minimum(np.abs(values) / people, 1.0))
 
     def model_error(self) -> Floats:
         """Say how far clauses may hang together where regions do not tell: S."""
@@ -141,7 +157,11 @@ class Clauses:
     def most(self) -> Floats:
         """Bound answers to several clauses by the smallest that one alone allows."""
         bounds = [
-            np.where(one.restricting, self.size * one.share + Z95 * np.sqrt(one.error + ROUNDING), np.inf)
+            np.where(
+                one.restricting,
+                self.size * one.share + half_widths(LEVEL, np.sqrt(one.error + ROUNDING), one.untold),
+                np.inf,
+            )
             for one in self.by_attribute.values()
         ]
         return np.where(self.several, np.min([np.full(self.queries, np.inf), *bounds], axis=0), np.inf)

@@ -1,7 +1,7 @@
 """How people are spread over the leaves of an attribute: by a noisy margin, or evenly where there is none.
 
-A margin is all that was measured of one attribute alone: levels of the halving of its leaves. Its people are those of
-least squares over all levels, none of them negative.
+A margin is all that was measured of one attribute alone: levels of the halving of its leaves, differences of halves, or
+sums that leave something untold (`merged`). Its people are those of least squares, none of them negative.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.arrays import Floats, Integers
+from sfumato.geometry.contrasts import Halves, Waves
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.halving import borders, families, height, parts
-from sfumato.models.consistency import LeastSquares
+from sfumato.models.halvings import HalvingSquares
+from sfumato.models.merged import Beside, Merged
 from sfumato.privacy.measurements import Measurement, Question, variance_of
 
 LEAST_VARIANCE = 1e-9
 """Noise of a rate so large that it is hardly ever anything but 0 still leaves its counts a finite say."""
-MOST_COUNTED = 100_000
-"""Of an attribute that regions cut into more parts times leaves, its margin tells better what each has."""
 FEW = 1e-5
 """This share of an attribute's leaves may be cut at 0 in the end."""
 CLOSE = 1e-6
@@ -31,7 +31,9 @@ CLOSE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class MarginLevel:
-    """The noisy counts of all parts at one depth of an attribute's halving, with the same noise."""
+    """The noisy counts of all parts at one depth of an attribute's halving, or the noisy differences of their halves,
+    with the same noise.
+    """
 
     depth: int
     counts: Integers
@@ -41,95 +43,108 @@ class MarginLevel:
 @dataclass(frozen=True, eq=False)
 class Margin:
     """What was measured of the leaves of one attribute: levels of their halving, the coarsest first, the last one the
-    leaves themselves.
+    leaves themselves; or the differences of halves at all depths, besides levels or instead of them.
     """
 
     leaves: int
     levels: tuple[MarginLevel, ...]
+    halves: tuple[MarginLevel, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse levels that are not those of these leaves."""
-        depths = [level.depth for level in self.levels]
-        if depths != sorted({*depths, height(self.leaves)}) or depths[0] < 0 or depths[-1] > height(self.leaves):
+        last = height(self.leaves)
+        depths, divided = ([level.depth for level in each] for each in (self.levels, self.halves))
+        complete = divided == [*range(last)] and last > 0
+        if depths != sorted({*depths, *([] if complete else [last])}) or not all(0 <= one <= last for one in depths):
             raise ValueError("levels must become finer and end with the leaves")
+        if divided != sorted({*divided}) or not all(0 <= one < last for one in divided):
+            raise ValueError("halves must become finer")
         if any(level.counts.shape != (parts(self.leaves, level.depth),) for level in self.levels):
             raise ValueError("a level must have a count for each of its parts")
-
-    def variances_between(self, ends: Integers) -> Floats:
-        """Find for every part between ends the least variance that its leaves have together, or groups inside it and
-        other leaves.
-        """
-        leaf, begins, stops = variance_of(self.levels[-1].rate), ends[:-1], ends[1:]
-        best = (stops - begins) * leaf
-        for level in self.levels[:-1]:
-            marks = np.asarray(borders(self.leaves, level.depth))
-            first = np.searchsorted(marks, begins, side="left")
-            groups = np.maximum(np.searchsorted(marks, stops, side="right") - 1 - first, 0)
-            inside = marks[first + groups] - marks[first]
-            best = np.minimum(best, groups * variance_of(level.rate) + (stops - begins - inside) * leaf)
-        return np.asarray(best, np.float64)
+        if any(level.counts.shape != (Halves(self.leaves, level.depth).rows,) for level in self.halves):
+            raise ValueError("halves must have a count for each part that has two")
 
     @classmethod
     def flat(cls, counts: Integers, rate: Fraction) -> Margin:
         """A margin of which only the leaves were measured."""
         return cls(len(counts), (MarginLevel(height(len(counts)), counts, rate),))
 
+    @property
+    def tells_total(self) -> bool:
+        """Whether everyone is counted; differences alone say nothing of that."""
+        return bool(self.levels)
+
+    def people(self, beside: Beside) -> Floats:
+        """Estimate the people of each leaf, none of them negative."""
+        return people_of(self, beside)
+
+    def estimator(self, beside: Beside) -> Estimator:
+        """Give the estimator that knows how far noise may have moved sums of leaves."""
+        return Estimator.of(self, beside)
+
+
+AnyMargin = Margin | Merged
+
 
 def depth_of(question: Question) -> int | None:
     """Tell of which depth of an attribute's halving a question asks all parts; None if it asks something else."""
-    grid = question.regions
-    if not isinstance(grid, Grid) or grid.orders or question.classes > 1 or len(grid.split_attributes) != 1:
+    if not _of_one(question) or question.contrast is not None:
         return None
-    (attribute,) = grid.split_attributes
+    grid, (attribute,) = question.regions, question.attributes
+    assert isinstance(grid, Grid)
     leaves, cut = grid.shape[attribute], grid.cuts[attribute]
     depth = height(leaves) if len(cut) == leaves + 1 else (len(cut) - 2).bit_length()
     return depth if np.array_equal(borders(leaves, depth), cut) else None
 
 
-def is_level(one: Measurement) -> bool:
-    """Tell whether something measured is a level of a margin, all of it with the same noise."""
-    return depth_of(one.question) is not None and len(one.noisy.rates) == 1
+def _of_one(question: Question) -> bool:
+    """Tell whether a question is about ranges of the leaves of one attribute."""
+    grid = question.regions
+    return isinstance(grid, Grid) and not grid.orders and question.classes == 1 and len(grid.split_attributes) == 1
 
 
-def margins_of(measurements: Iterable[Measurement]) -> dict[int, Margin]:
-    """Put the levels of each attribute's margin together."""
-    found: dict[int, list[MarginLevel]] = {}
-    leaves: dict[int, int] = {}
+def is_of_margin(one: Measurement) -> bool:
+    """Tell whether something measured is of one attribute alone, all of it with the same noise."""
+    return _of_one(one.question) and len(one.noisy.rates) == 1
+
+
+def margins_of(measurements: Iterable[Measurement]) -> dict[int, AnyMargin]:
+    """Put together what was measured of each attribute."""
+    found: dict[int, list[Measurement]] = {}
     for one in measurements:
-        depth = depth_of(one.question)
-        assert depth is not None
         (attribute,) = one.question.attributes
-        leaves[attribute] = one.question.regions.shape[attribute]
-        found.setdefault(attribute, []).append(MarginLevel(depth, one.counts[:, 0], one.noisy.rates[0]))
-    return {
-        at: Margin(leaves[at], tuple(sorted(levels, key=lambda level: level.depth)))
-        for at, levels in sorted(found.items())
-    }
+        found.setdefault(attribute, []).append(one)
+    return {at: _margin(at, every) for at, every in sorted(found.items())}
 
 
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """What was counted of an attribute besides its margin: everyone, and parts of it by regions."""
+def _margin(attribute: int, every: list[Measurement]) -> AnyMargin:
+    """Make a margin of levels and halves; or one of the only thing measured, if that is neither."""
+    first = every[0]
+    leaves = first.question.regions.shape[attribute]
+    levels = [(depth_of(one.question), one) for one in every]
+    if len(every) == 1 and first.question.contrast is None and levels[0][0] != height(leaves):
+        grid = first.question.regions
+        assert isinstance(grid, Grid)
+        return Merged.of_bins(np.asarray(grid.cuts[attribute]), first.counts[:, 0], first.noisy.variances)
+    if len(every) == 1 and isinstance(first.question.contrast, Waves):
+        return Merged.of_waves(first.question.contrast, first.counts[:, 0], float(first.noisy.variances[0]))
+    if not all(depth is not None or isinstance(one.question.contrast, Halves) for depth, one in levels):
+        raise ValueError("a margin must be of levels and halves, or of one other thing")
+    return Margin(
+        leaves,
+        _sorted(_level(depth, one) for depth, one in levels if depth is not None),
+        _sorted(
+            _level(one.question.contrast.depth, one) for _, one in levels if isinstance(one.question.contrast, Halves)
+        ),
+    )
 
-    total: float
-    variance: float
-    """of the total"""
-    leaves: Floats
-    """parts x leaves: 1 for those that are counted"""
-    sums: Floats
-    variances: Floats
 
-    @classmethod
-    def everyone(cls, leaves: int, total: float = 0.0, variance: float = np.inf) -> Beside:
-        """A count of everyone, or nothing if its variance is infinite."""
-        return cls(total, variance, np.zeros((0, leaves)), np.zeros(0), np.zeros(0))
+def _level(depth: int, one: Measurement) -> MarginLevel:
+    return MarginLevel(depth, one.counts[:, 0], one.noisy.rates[0])
 
-    def with_parts(self, part_of: Integers, sums: Floats, variances: Floats) -> Beside:
-        """Counts of parts, too, by the part of each leaf; none where they are so many that the margin knows better."""
-        if len(sums) * len(part_of) > MOST_COUNTED:
-            return self
-        leaves = (np.arange(len(sums))[:, None] == part_of).astype(np.float64)
-        return Beside(self.total, self.variance, leaves, sums, variances)
+
+def _sorted(levels: Iterable[MarginLevel]) -> tuple[MarginLevel, ...]:
+    return tuple(sorted(levels, key=lambda level: level.depth))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,24 +154,27 @@ class Estimator:
     The levels nest, and everyone is the root above them, so passes over them give estimates x and cov(x, p) for sums
     p = A x. Parts do not nest with levels; but they are few, so their counts s, of variances W, are brought in
     afterwards, by the formula that is exact for uncorrelated measurements: x + cov(x, p) (var(p) + W)^-1 (s - p).
-
-    A sum is estimated from what was measured as c y, and y has variances D; so cov(x, p) is what the passes make of
-    D c, as if that had been measured.
     """
 
-    measured: Floats
-    passes: LeastSquares
+    alone: Floats
+    """the estimates without the parts"""
+    passes: HalvingSquares
     beside: Beside
 
     @classmethod
     def of(cls, margin: Margin, beside: Beside, held: Integers | None = None) -> Estimator:
         """Weigh measurements by precision; some leaves may be held at 0."""
         nodes = (1 << height(margin.leaves)) - 1 + margin.leaves
-        measured, precision = np.zeros(nodes), np.zeros(nodes)
+        measured, precision, differences, certain = (np.zeros(nodes) for _ in range(4))
         for level in margin.levels:
             place = slice((1 << level.depth) - 1, (1 << level.depth) - 1 + len(level.counts))
             measured[place] = level.counts
             precision[place] = 1 / max(variance_of(level.rate), LEAST_VARIANCE)
+        for level in margin.halves:
+            divided = families(margin.leaves)[level.depth]
+            heads = divided.heads[divided.sizes == 2]
+            differences[heads] = level.counts
+            certain[heads] = 1 / max(variance_of(level.rate), LEAST_VARIANCE)
         if held is not None:
             leaves = held + nodes - margin.leaves
             measured[leaves], precision[leaves] = 0.0, 1 / LEAST_VARIANCE
@@ -164,40 +182,36 @@ class Estimator:
         if np.isfinite(beside.variance):
             measured[0] += say * (beside.total - measured[0])
             precision[0] += 1 / beside.variance
-        return cls(measured, LeastSquares.of(families(margin.leaves), precision), beside)
+        passes = HalvingSquares(margin.leaves, precision, certain)
+        return cls(passes.leaf_values(measured, differences), passes, beside)
 
     @cached_property
     def _covariances(self) -> tuple[Floats, Floats]:
         """Give cov(x, p), leaves x parts, and the inverse of var(p) + W."""
-        parts, leaves = self.beside.leaves.shape
-        which = np.zeros((parts, len(self.measured)))
-        which[:, -leaves:] = self.beside.leaves
-        precision = self.passes.precision
-        spread = np.where(precision > 0, 1 / np.where(precision > 0, precision, 1.0), 0.0)
-        found = self.passes.values(spread[:, None] * self.passes.coefficients(which).T)[-leaves:]
+        found = self.passes.covariances(self.beside.leaves)
         together = self.beside.leaves @ found + np.diag(self.beside.variances)
         return found, np.asarray(np.linalg.inv(together), np.float64)
 
     @cached_property
     def people(self) -> Floats:
         """Estimate the people of each leaf."""
-        parts, leaves = self.beside.leaves.shape
-        alone = self.passes.values(self.measured[:, None])[-leaves:, 0]
-        if not parts:
-            return alone
+        if not len(self.beside.sums):
+            return self.alone
         found, inverse = self._covariances
-        return np.asarray(alone + found @ (inverse @ (self.beside.sums - self.beside.leaves @ alone)))
+        return np.asarray(self.alone + found @ (inverse @ (self.beside.sums - self.beside.leaves @ self.alone)))
 
     def variances(self, weights: Floats) -> Floats:
         """Give the variances of weighted sums of leaves: queries x leaves."""
-        nodes = np.zeros((len(weights), len(self.measured)))
-        nodes[:, -weights.shape[1] :] = weights
-        alone = self.passes.variance(nodes)
-        if not len(self.beside.sums):
-            return alone
-        found, inverse = self._covariances
-        reached = weights @ found
-        return np.asarray(np.maximum(alone - ((reached @ inverse) * reached).sum(axis=1), 0.0))
+        alone = (self.passes.covariances(weights) * weights.T).sum(axis=0)
+        if len(self.beside.sums):
+            found, inverse = self._covariances
+            reached = weights @ found
+            alone = alone - ((reached @ inverse) * reached).sum(axis=1)
+        return np.asarray(np.maximum(alone, 0.0))
+
+    def untold(self, weights: Floats) -> Floats:
+        """Give how far weighted sums may be off besides: not at all, for every leaf is told."""
+        return np.zeros(len(weights))
 
 
 def people_of(margin: Margin, beside: Beside | None = None) -> Floats:

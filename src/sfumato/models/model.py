@@ -25,11 +25,11 @@ from sfumato.errors import ReleaseError
 from sfumato.frames import Frame, as_frame
 from sfumato.geometry.regions import Regions, Sides
 from sfumato.markup import joined, table, tag
+from sfumato.models.intervals import LEVEL as LEVEL
 from sfumato.models.intervals import Z95, half_widths
 from sfumato.privacy.measurements import Draft, Question
 from sfumato.schema.schema import Schema
 
-LEVEL = 0.95
 MOST_SHOWN = 20
 """The most answers that a notebook shows."""
 Cause = Literal["noise", "sampling"]

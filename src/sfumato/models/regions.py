@@ -22,7 +22,8 @@ from sfumato.geometry.regions import Regions, Sides
 from sfumato.models.covering import PARTLY, WHOLE, Asked, Combinations, Overlap, Share, Sums, alike, settled
 from sfumato.models.fitting import Fitted, Margins, Parts, Size
 from sfumato.models.intervals import CLASS, Clause, Clauses
-from sfumato.models.margins import Margin, Spread, is_level, margins_of, people_of, sums_within
+from sfumato.models.margins import AnyMargin, Spread, is_of_margin, margins_of, sums_within
+from sfumato.models.merged import Beside
 from sfumato.models.model import Answers, Groups, Model, Nonnegative, Query
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.schema.schema import Predictor, Schema
@@ -59,7 +60,7 @@ class RegionModel(Model):
         if unused:
             raise ReleaseError(f"what was measured ({unused[0][:60]}) must be used, and no region knows of it", BLAME)
         try:
-            self.margins: dict[int, Margin] = margins_of(filter(self.is_margin, draft.measurements))
+            self.margins: dict[int, AnyMargin] = margins_of(filter(self.is_margin, draft.measurements))
             """what was measured of single attributes"""
         except ValueError:
             problem = "margins must become finer from level to level, and end with the leaves"
@@ -73,7 +74,7 @@ class RegionModel(Model):
     def uses(self, one: Measurement) -> bool:
         """Use the regions' own counts, margins, and the size of the table."""
         size = one.question.is_marginal() and not one.question.attributes
-        return size or is_level(one) or self.is_own(one)
+        return size or is_of_margin(one) or self.is_own(one)
 
     @cached_property
     def own(self) -> tuple[Measurement, ...]:
@@ -82,7 +83,8 @@ class RegionModel(Model):
         return tuple(
             one
             for one in self.draft.measurements
-            if (one.question.regions is structure or one.question.regions == structure)
+            if one.question.contrast is None
+            and (one.question.regions is structure or one.question.regions == structure)
             and one.question.classes == len(self.schema.classes)
         )
 
@@ -95,8 +97,8 @@ class RegionModel(Model):
         return id(one) in self._own
 
     def is_margin(self, one: Measurement) -> bool:
-        """Tell whether it is a level of an attribute's margin."""
-        return is_level(one) and not self.is_own(one)
+        """Tell whether it is of an attribute's margin."""
+        return is_of_margin(one) and not self.is_own(one)
 
     @property
     def structure(self) -> Regions:
@@ -191,11 +193,17 @@ class RegionModel(Model):
     @cached_property
     def spreads(self) -> list[Spread]:
         """How people are spread over the leaves of each attribute, in the order of which regions have ranges."""
-        people = [people_of(self.margins[at]) if at in self.margins else None for at in range(len(self.schema.shape))]
+        people = [self._margin_people(at) if at in self.margins else None for at in range(len(self.schema.shape))]
         return [
             Spread.of(leaves, None if one is None else one[side.order])
             for leaves, one, side in zip(self.schema.shape, people, self.sides, strict=True)
         ]
+
+    def _margin_people(self, attribute: int) -> Floats:
+        """Estimate the people of leaves by their margin; if it does not tell how many there are, the regions do."""
+        margin = self.margins[attribute]
+        variance = np.inf if margin.tells_total else 1.0
+        return margin.people(Beside.everyone(margin.leaves, float(self.values.sum()), variance))
 
     @cached_property
     def leaf_spreads(self) -> list[Spread]:
@@ -233,6 +241,10 @@ class RegionModel(Model):
         """
         return np.zeros(len(weights))
 
+    def clause_untold(self, attribute: int, weights: Floats) -> Floats:  # noqa: ARG002
+        """Tell how far one-way answers may be off by what a margin merged, as scales: weights are queries x leaves."""
+        return np.zeros(len(weights))
+
     def _clauses(self, asked: Asked) -> Clauses:
         """See what queries restrict each attribute and the class to."""
         found: dict[int, Clause] = {}
@@ -247,16 +259,18 @@ class RegionModel(Model):
             share, square = by_range @ shares, second[at].shares[:, overlap.clause_of]
             variance = by_range @ square - share**2
             inside = np.clip(by_range @ (square - shares**2) / np.maximum(variance, 1e-12), 0.0, 1.0)
-            error = np.zeros(len(restricting))
-            error[asked.numbers[at]] = self.clause_errors(at, asked.weights[at][:, np.argsort(self.sides[at].order)])
-            found[at] = Clause(shares, restricting, share, np.maximum(variance, 0.0), inside, error)
+            error, untold = np.zeros(len(restricting)), np.zeros(len(restricting))
+            weights = asked.weights[at][:, np.argsort(self.sides[at].order)]
+            error[asked.numbers[at]] = self.clause_errors(at, weights)
+            untold[asked.numbers[at]] = self.clause_untold(at, weights)
+            found[at] = Clause(shares, restricting, share, np.maximum(variance, 0.0), inside, error, untold)
         restricting = (classes != 1).any(axis=1)
         if restricting.any():
             by_class = by_region.sum(axis=0) / total
             share = np.where(restricting, classes @ by_class, 1.0)
             error = self.clause_errors(CLASS, classes)
             variance = np.where(restricting, np.maximum(classes**2 @ by_class - share**2, 0.0), 0.0)
-            found[CLASS] = Clause(classes.T, restricting, share, variance, 0 * share, error * restricting)
+            found[CLASS] = Clause(classes.T, restricting, share, variance, 0 * share, error * restricting, 0 * share)
         return Clauses(found, len(classes), max(total, 1.0))
 
     @cached_property
@@ -342,9 +356,17 @@ class FittedModel(RegionModel):
             return None
         own = self.class_counts
         totals = [(float(one.counts.sum()), float(one.noisy.variances.sum()) * one.counts.shape[1]) for one in everyone]
-        size = Size.of([*totals, (float(own[0].sum()), own[1] * len(own[0]))])
+        totals.append((float(own[0].sum()), own[1] * len(own[0])))
+        besides = {
+            at: Size.of(
+                total
+                for total, attributes in zip(totals, [*(one.question.attributes for one in everyone), ()], strict=True)
+                if attributes != (at,)
+            )
+            for at in self.margins
+        }
         classes = [(counts, variance) for counts, variance in (*classes, own) if len(counts) == len(own[0])]
-        return Margins.of(self.schema.shape, self.margins, self.part_sums(), classes, size)
+        return Margins.of(self.schema.shape, self.margins, self.part_sums(), classes, Size.of(totals), besides)
 
     @property
     @abstractmethod
@@ -383,13 +405,21 @@ class FittedModel(RegionModel):
         margins = self.fitted.margins
         return margins.class_errors(weights) if attribute == CLASS else margins.errors(attribute, weights)
 
+    def clause_untold(self, attribute: int, weights: Floats) -> Floats:
+        """Ask the margins."""
+        return (
+            super().clause_untold(attribute, weights)
+            if self.fitted is None
+            else self.fitted.margins.untold(attribute, weights)
+        )
+
     def errors(self, values: Floats, sums: Sums, clauses: Clauses, classes: Floats) -> Errors:
         """Add up the noise of margins, of what regions add to them, and what is assumed inside regions."""
         if self.fitted is None:
             return super().errors(values, sums, clauses, classes)
         noise = clauses.margin_noise(values, self.fitted.margins.size.variance)
         noise = noise + np.where(clauses.several, self.heavier * self.region_noise(clauses, sums), 0.0)
-        return Errors(noise, clauses.model_error(), clauses.most())
+        return Errors(noise, np.hypot(clauses.model_error(), clauses.margin_untold(values)), clauses.most())
 
     @abstractmethod
     def region_noise(self, clauses: Clauses, sums: Sums) -> Floats:

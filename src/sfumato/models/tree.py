@@ -58,8 +58,8 @@ class TreeModel(FittedModel):
 
     @staticmethod
     def reads(question: Question) -> bool:
-        """Read nodes of a tree, and marginals."""
-        return question.nodes is not None or question.is_marginal()
+        """Read nodes of a tree, marginals, and contrasts of an attribute."""
+        return question.nodes is not None or question.is_marginal() or question.contrast is not None
 
     @property
     def counts(self) -> Noisy:

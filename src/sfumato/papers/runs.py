@@ -28,11 +28,13 @@ from sfumato import (
     DiffGen,
     DiffMulti,
     DPCocGen,
+    Hay,
     Laplace,
     Method,
     MethodWithoutEpsilon,
     Mondrian,
     Nonnegative,
+    Privelet,
     Release,
     Schema,
     datasets,
@@ -97,6 +99,7 @@ MONDRIAN, TDS_5 = "InfoGain Mondrian, k = 60", "TDS, k = 5"
 LAPLACE = "Laplace baseline"
 FINEST, THOUSAND, COARSE = "as published, finest", "as published, 1,000 cells", "as published, 144 cells"
 DPCOCGEN_OURS = "DPCocGen, ours"
+HAY, HAY_OURS, PRIVELET = "Hay et al., as published", "Hay et al., best branching", "Privelet, as published"
 VARIANTS: Mapping[str, Variant] = {
     DIFFGEN: _published(DiffGen, "max"),
     DIFFGEN_GAIN: _published(DiffGen, "gain"),
@@ -121,6 +124,9 @@ VARIANTS: Mapping[str, Variant] = {
     THOUSAND: Variant(lambda _key: DPCocGen.as_published(cells=1000), "clamp"),
     COARSE: Variant(lambda _key: DPCocGen.as_published(cells=144), "clamp"),
     DPCOCGEN_OURS: Variant(lambda _key: DPCocGen()),
+    HAY: Variant(lambda _key: Hay.as_published()),
+    HAY_OURS: Variant(lambda _key: Hay()),
+    PRIVELET: Variant(lambda _key: Privelet.as_published()),
 }
 """All variants, by the names that figures and claims know them by."""
 

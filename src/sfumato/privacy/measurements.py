@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.arrays import NONE, Codes, Floats, Integers, read_only
 from sfumato.errors import BLAME, PrivacyError
+from sfumato.geometry.contrasts import Contrast
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.regions import Regions
 from sfumato.geometry.tree import Tree
@@ -85,9 +86,13 @@ class Question:
     """the nodes of a tree that were counted"""
     classes: int = 1
     """the number of classes by which each place was counted; 1 if by none"""
+    contrast: Contrast | None = None
+    """with which weights the regions, parts of one attribute, were summed; none if each was counted by itself"""
 
     def __post_init__(self) -> None:
-        """Refuse nodes that the tree has not, and nodes named twice."""
+        """Refuse nodes that the tree has not, and nodes named twice; and contrasts of other regions than their own."""
+        if self.contrast is not None and not self._contrasts(self.contrast):
+            raise ValueError("contrasts must be of the parts of one attribute")
         if self.nodes is None:
             return
         nodes, tree = self.nodes, self.regions
@@ -96,9 +101,18 @@ class Question:
         if len(nodes) and not (nodes.min() >= 0 and nodes.max() < len(tree)):
             raise ValueError("a question must be about nodes that the tree has")
 
+    def _contrasts(self, contrast: Contrast) -> bool:
+        grid = self.regions
+        if not isinstance(grid, Grid) or grid.orders or self.nodes is not None or self.classes > 1:
+            return False
+        cut = [grid.cuts[at] for at in grid.split_attributes]
+        return len(cut) == 1 and np.array_equal(cut[0], contrast.borders)
+
     @property
     def places(self) -> int:
-        """The number of places that were counted."""
+        """The number of places that were counted, or of contrasts."""
+        if self.contrast is not None:
+            return self.contrast.rows
         return self.regions.regions if self.nodes is None else len(self.nodes)
 
     @property
@@ -107,16 +121,23 @@ class Question:
         return self.places, self.classes
 
     @property
+    def reach(self) -> int:
+        """By how much one record moves all counts together, at most: a record lies in one place and counts once."""
+        return 1 if self.contrast is None else self.contrast.reach
+
+    @property
     def attributes(self) -> tuple[int, ...]:
         """The attributes that tell places apart."""
         return self.regions.split_attributes
 
     def is_marginal(self) -> bool:
         """Whether everyone is counted once, by ranges of leaf codes: in a grid that keeps the leaves in their order."""
-        return isinstance(self.regions, Grid) and not self.regions.orders
+        return isinstance(self.regions, Grid) and not self.regions.orders and self.contrast is None
 
     def places_of(self, columns: Sequence[Codes]) -> Integers:
-        """The place that holds each coded row; NONE where a row lies in none."""
+        """The place that holds each coded row; NONE where a row lies in none, or in several contrasts."""
+        if self.contrast is not None:
+            return np.full(len(columns[0]), NONE)
         if self.nodes is None:
             return self.regions.regions_of(columns)
         tree = self.regions
@@ -133,7 +154,8 @@ class Question:
     def plain(self, structure: Regions) -> dict[str, Any]:
         """Plain values for a file that has the structure: its own regions or nodes, or other regions in full."""
         own = self.regions is structure or self.regions == structure
-        return {"of": "structure" if own else self.regions.plain(), "by_class": self.classes > 1}
+        weights = {} if self.contrast is None else {"contrast": self.contrast.plain()}
+        return {"of": "structure" if own else self.regions.plain(), "by_class": self.classes > 1} | weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +179,8 @@ class Measurement:
     def answers(self, question: Question) -> bool:
         """Whether these are the counts of a question. Nodes of a tree keep their numbers when it grows."""
         own = self.question
+        if own.contrast != question.contrast:
+            return False
         if own.classes != question.classes or own.nodes is None or question.nodes is None:
             return own.shape == question.shape and own.regions == question.regions and own.nodes is question.nodes
         return np.array_equal(own.nodes, question.nodes)
@@ -210,24 +234,30 @@ class Draft:
 def each_is_paid(draft: Draft, debits: Sequence[Debit], records: int = 1) -> bool:
     """Tell whether every measurement has one debit of its own name, which pays for its noise, for so many records.
 
-    On a grid that is at least the rate of the noise. For nodes of a tree a debit tells only by how much the round has
-    raised the most that anyone has paid, so there the name must do; `most_paid` adds up the paths.
+    On a grid that is at least the rate of the noise times what one record moves. For nodes of a tree a debit tells only
+    by how much the round has raised the most that anyone has paid, so there the name must do; `most_paid` adds up the
+    paths.
     """
     for one in draft.measurements:
         paid = [debit.epsilon for debit in debits if debit.label == one.label]
-        if len(paid) != 1 or (one.question.nodes is None and records * max(one.noisy.rates, default=0) > paid[0]):
+        if len(paid) != 1 or (one.question.nodes is None and records * _cost(one) > paid[0]):
             return False
     return True
+
+
+def _cost(one: Measurement) -> Fraction:
+    """What a measurement of regions costs everyone: the rate of its noise times what one record moves."""
+    return max(one.noisy.rates, default=Fraction(0)) * one.question.reach
 
 
 def most_paid(draft: Draft, records: int = 1) -> Fraction:
     """The most that the measurements have cost any person of so many records, by the rates of their noise.
 
     A count with noise of rate r costs r to everyone counted in it. A grid counts everyone once, so it costs the largest
-    of its rates at most; the nodes of a tree cost their rates to those on the path through them. Choices leave no noise
-    behind, so they are not in the sum.
+    of its rates at most, and contrasts cost that times the sum of a record's weights; the nodes of a tree cost their
+    rates to those on the path through them. Choices leave no noise behind, so they are not in the sum.
     """
-    on_grids = [max(one.noisy.rates, default=Fraction(0)) for one in draft.measurements if one.question.nodes is None]
+    on_grids = [_cost(one) for one in draft.measurements if one.question.nodes is None]
     return records * (sum(on_grids, Fraction(0)) + _most_on_a_path(draft))
 
 

@@ -30,7 +30,8 @@ from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.misfits import SENSITIVITY, SIDES, UNIT, Misfits
 from sfumato.privacy.scores import SCORES, Score, Selection, sides
 from sfumato.privacy.selection import Scored
-from sfumato.privacy.tally import Cells, CountEngine, Counts, Domain, Tally
+from sfumato.privacy.shapes import SHAPES, Shape
+from sfumato.privacy.tally import Cells, Contrasts, CountEngine, Counts, Domain, Tally, leaves_of
 
 Spend = Fraction | Integers
 """What a round costs: one epsilon for everyone who is asked, or grains for each place (or group) of a tree."""
@@ -181,21 +182,21 @@ class Meter:
         """The most that a record may be charged in all: with all of its person's, no more than may be paid."""
         return self._payer.epsilon / self._records
 
-    def measure(self, cells: Cells, spend: Spend, label: str) -> Measurement:
-        """Count disjoint cells with noise.
+    def measure(self, cells: Cells | Contrasts, spend: Spend, label: str) -> Measurement:
+        """Count disjoint cells, or sum leaves with whole weights, with noise.
 
         One record is in at most one cell, so the counts of neighbouring tables differ by 1 in all: noise of rate
-        `spend` makes the answer spend-private.
+        `spend` makes the answer spend-private. Contrasts differ by their reach in all, so their rate is divided by it.
         """
-        if type(cells) is not Cells:
-            raise PrivacyError("what is measured must be our own cells", BLAME)
+        if type(cells) not in (Cells, Contrasts):
+            raise PrivacyError("what is measured must be our own cells or contrasts", BLAME)
         with self._alone():
             tally, question = cells.tally, cells.question
             if self._refuse_unreadable:
                 self._refuse_unreadable(question)
             price = self._price(tally, np.arange(tally.places), spend, label)
             mechanism = f"discrete Laplace{price.in_words(self._records)}"
-            self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(1), math.prod(cells.shape)))
+            self._pay(price, Debit(label, mechanism, Fraction(0), Fraction(cells.reach), math.prod(cells.shape)))
             found = Measurement(label, question, guarded(lambda: self._noisy(cells, price), _unanswered))
             self._measured.append(found)
             return found
@@ -240,6 +241,27 @@ class Meter:
             self._pay(price, Debit(label, f"{selection} (misfit)", Fraction(0), SENSITIVITY, len(candidates)))
             rate = price.unit * UNIT / (SIDES * SENSITIVITY)
             return guarded(lambda: self._worst(candidates, selection, rate), _unanswered)
+
+    def select_shape(self, shape: Shape, spend: Fraction, label: str, selection: Selection) -> Integers:
+        """Choose one candidate in each of a shape's groups, by the leaves of one attribute; nothing else leaves.
+
+        A record lies in one leaf, and so in one group at most: all choices are paid with one debit. No shape is
+        monotone, so the gap between two scores changes by two sensitivities at most.
+        """
+        if type(shape) not in SHAPES.values() or selection not in CHOOSERS:
+            raise PrivacyError("a choice must be by one of our shapes and mechanisms", BLAME)
+        with self._alone():
+            price = self._price(shape.tally, np.arange(1), spend, label)
+            rate = price.unit * shape.unit / (2 * shape.sensitivity)
+            self._pay(
+                price, Debit(label, f"{selection} ({shape.name})", Fraction(0), shape.sensitivity, shape.candidates)
+            )
+
+            def chosen() -> Integers:
+                scored = shape.scored(leaves_of(self._look(shape.tally), shape.attribute))
+                return self._mechanisms.choose(selection, scored, rate)
+
+            return guarded(chosen, _unanswered)
 
     def lots(self, count: int) -> Integers:
         """Draw large uniform numbers, for what is decided by lot. They do not depend on the data."""
@@ -310,9 +332,10 @@ class Meter:
         if self._watch:
             self._watch(raised)
 
-    def _noisy(self, cells: Cells, price: Price) -> Noisy:
+    def _noisy(self, cells: Cells | Contrasts, price: Price) -> Noisy:
         """The counts that were paid for, with noise."""
         rates, rate_of = price.rates
+        rates = tuple(rate / cells.reach for rate in rates)
         counts = cells.read(self._look(cells.tally))
         if isinstance(cells.tally.partition, Tree):
             return Noisy(read_only(self._mechanisms.add_noise(counts, rates, rate_of)), rates, rate_of)

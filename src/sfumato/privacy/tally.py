@@ -1,7 +1,8 @@
 """Questions about a table in public terms: what to count, and the counts that answer them.
 
-A `Tally` is one pass over the data; `Cells` is a reading of it in which every record counts once. Shapes follow from
-the schema alone, so a question can be described, checked and priced before anything is looked at.
+A `Tally` is one pass over the data; `Cells` is a reading of it in which every record counts once, and `Contrasts` one
+in which it counts with whole weights, as many in all as are known beforehand. Shapes follow from the schema alone, so a
+question can be described, checked and priced before anything is looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.arrays import NONE, Integers, frozen, integers, read_only
 from sfumato.errors import BLAME, PrivacyError
+from sfumato.geometry.contrasts import Contrast, Halves, Waves
 from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Partition, Tree
 from sfumato.privacy.measurements import Question
@@ -157,6 +159,11 @@ class Cells:
             return self.tally.places, self.tally.leaves(self.by)
         return self.tally.places, self.tally.classes if self.by == "class" else 1
 
+    @property
+    def reach(self) -> int:
+        """By how much one record moves all counts together: 1."""
+        return 1
+
     @cached_property
     def question(self) -> Question:
         """The cells as a release describes them; margins are of the whole table."""
@@ -209,6 +216,51 @@ def coarsened(table: Integers, groups: Sequence[Integers], sizes: Sequence[int])
         np.add.at(added, group, moved)
         table = np.moveaxis(added, 0, axis)
     return table
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """A reading of a tally in which the leaves of one attribute, of the whole table, are summed with whole weights.
+
+    A record lies in one leaf, whose weights are public. Adding it moves contrast r by the leaf's weight in r, and so
+    all contrasts together by the sum of its weights, signs left aside: by `reach` at most, whatever the table. Noise of
+    rate spend / reach on every contrast makes the answer spend-private: between neighbours its probability changes by a
+    factor of exp(rate x what all contrasts move) at most.
+    """
+
+    tally: Tally
+    by: int
+    contrast: Contrast
+
+    def __post_init__(self) -> None:
+        """Refuse an attribute that the tally does not count, other leaves than its own, and weights of other kinds."""
+        if type(self.by) is not int or self.by not in self.tally.attributes:
+            raise PrivacyError("contrasts must be of an attribute that the tally counts", BLAME)
+        if type(self.contrast) not in (Halves, Waves) or self.contrast.leaves != self.tally.leaves(self.by):
+            raise PrivacyError("contrasts must be our own, of the attribute's leaves", BLAME)
+        if self.tally.partition.regions != 1:
+            raise PrivacyError("contrasts must be of the whole table", BLAME)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the answer, from the schema alone."""
+        return 1, self.contrast.rows
+
+    @property
+    def reach(self) -> int:
+        """By how much one record moves all contrasts together, at most."""
+        return self.contrast.reach
+
+    @cached_property
+    def question(self) -> Question:
+        """The contrasts as a release describes them."""
+        parts = {self.by: self.contrast.borders.tolist()}
+        return Question(Grid.marginal(self.tally.partition.shape, parts), contrast=self.contrast)
+
+    def read(self, counts: Counts) -> Integers:
+        """The contrasts of an engine's answer."""
+        leaves = leaves_of(counts, self.by)
+        return self.contrast.of(np.add.reduceat(leaves, self.contrast.borders[:-1]))[None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +348,11 @@ class Counts:
     def __repr__(self) -> str:
         """Show nothing of the data."""
         return "Counts(...)"
+
+
+def leaves_of(counts: Counts, attribute: int) -> Integers:
+    """The records of each leaf of an attribute, in the whole table."""
+    return np.asarray(counts.by_leaf[attribute].dense(1)[0].sum(axis=1))
 
 
 class CountEngine(Protocol):

@@ -25,8 +25,9 @@ import pyarrow.parquet as pq
 from sfumato.arrays import Integers
 from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.exact import can_be_summed, read_fraction, read_json
+from sfumato.geometry.contrasts import contrast_of
 from sfumato.geometry.grid import Grid
-from sfumato.geometry.regions import Boxes, Regions
+from sfumato.geometry.regions import Boxes, Regions, refuse_some
 from sfumato.geometry.tree import Tree
 from sfumato.models import model_type
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
@@ -266,7 +267,7 @@ def _read_measurement(
     if not len(columns["count"]) or len(columns["count"]) % classes:
         raise ReleaseError("the release's counts must be those of its measurements, in their order", AGAIN)
     places, rate_of = columns["place"][::classes], columns["rate"][::classes]
-    question = _question(schema, structure, plain["of"], places, classes)
+    question = _question(schema, structure, plain, places, classes)
     rates = tuple(map(read_rate, plain["rates"]))
     in_order = np.array_equal(columns["place"], np.repeat(places, classes)) and np.array_equal(
         columns["class"], np.tile(np.arange(classes), len(places))
@@ -278,9 +279,15 @@ def _read_measurement(
     return Measurement(str(plain["label"]), question, noisy)
 
 
-def _question(schema: Schema, structure: Regions, of: Any, places: Integers, classes: int) -> Question:
+def _question(schema: Schema, structure: Regions, plain: Mapping[str, Any], places: Integers, classes: int) -> Question:
+    of = plain["of"]
     regions = structure if of == "structure" else Grid.of_plain(schema.shape, of)
     try:
+        if "contrast" in plain:
+            (attribute,) = regions.split_attributes
+            found = Question(regions, None, classes, contrast_of(schema.shape[attribute], plain["contrast"]))
+            refuse_some(places, found.places)
+            return found
         return Question(regions, regions.nodes_at(places), classes)
     except ValueError:
         raise ReleaseError("the release must have a count for every place that was measured", AGAIN) from None
