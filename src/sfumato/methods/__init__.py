@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from sfumato.methods.cdiffgen import CDiffGen as CDiffGen
 from sfumato.methods.diffgen import DiffGen as DiffGen
 from sfumato.methods.diffmulti import DiffMulti as DiffMulti
+from sfumato.methods.diffp_c45 import DiffPC45 as DiffPC45
 from sfumato.methods.dpcocgen import DPCocGen as DPCocGen
+from sfumato.methods.dpcube import DPCube as DPCube
 from sfumato.methods.laplace import Laplace as Laplace
 from sfumato.methods.method import Method as Method
 from sfumato.methods.method import registered
+from sfumato.methods.rps import RPS as RPS
 
 METHODS: Mapping[str, type[Method]] = registered(globals().values(), Method)

@@ -41,10 +41,12 @@ from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import (
     SCORES,
+    Balance,
     BalancedMax,
     Beyond,
     CertaintyGain,
     Discernibility,
+    Gini,
     Max,
     PenaltyLeft,
     Score,
@@ -74,6 +76,9 @@ Choice = Literal["joint", "separate"]
 """Whether value and split point are chosen at once, or a split point for each interval first, as in the paper."""
 Distribution = Literal["fair", "even"]
 """How specializations are shared out among children: by noisy sizes, or evenly."""
+
+OTHERS_SCORES = (WeightedGain.name, Beyond.name, Gini.name, Balance.name)
+"""Scores that only other methods choose by."""
 
 read_steps = number("Give for example 1000.")
 
@@ -120,7 +125,7 @@ class DiffMulti(WithMargins, Method):
         "auto",
         "What a good specialization is: balanced (ours), max (the paper's), deviation or gain with a class attribute; "
         "ncp, discernibility or ncp-left (ncp as the paper has it) with or without one; auto is balanced or ncp.",
-        read=one_of(["auto", *(name for name in SCORES if name not in (WeightedGain.name, Beyond.name))]),
+        read=one_of(["auto", *(name for name in SCORES if name not in OTHERS_SCORES)]),
     )
     schedule: ScheduleName = parameter(
         "adaptive",

@@ -15,6 +15,8 @@ MODELS: Mapping[str, str] = {
     "coclusters": "coclusters.CoclusterModel",
     "tree": "tree.TreeModel",
     "tree with the paper's weights": "tree.PaperTreeModel",
+    "pruned tree": "pruned.PrunedTreeModel",
+    "tree over cells": "cube.CubeModel",
     "exact tree": "tree.ExactTreeModel",
     "boxes": "boxes.BoxModel",
 }
