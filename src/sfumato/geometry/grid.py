@@ -106,6 +106,22 @@ class Grid:
             raise ValueError("borders must lie inside the attribute's leaves")
         return Grid((*self.cuts[:attribute], cut, *self.cuts[attribute + 1 :]), self.orders)
 
+    def refines(self, other: Grid) -> bool:
+        """Tell whether every part lies inside one part of another grid.
+
+        >>> fine = Grid(((0, 1, 2, 4), (0, 3)))
+        >>> fine.refines(Grid(((0, 2, 4), (0, 3)))), Grid(((0, 2, 4), (0, 3))).refines(fine)
+        (True, False)
+        """
+        if self.shape != other.shape:
+            return False
+        for at in other.split_attributes:
+            coarse = other.part_of(at)[self.order_of(at)]
+            starts = np.asarray(self.cuts[at][:-1])
+            if not np.array_equal(np.repeat(coarse[starts], np.diff(self.cuts[at])), coarse):
+                return False
+        return True
+
     @classmethod
     def of_groups(cls, groups: Sequence[Sequence[Sequence[int]]]) -> Grid:
         """The grid whose parts are groups of leaves, for each attribute.

@@ -26,7 +26,9 @@ from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
 from sfumato.privacy.choices import Choices, score_choices
 from sfumato.privacy.measurements import Measurement, Noisy, Question
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
+from sfumato.privacy.misfits import SENSITIVITY, SIDES, UNIT, Misfits
 from sfumato.privacy.scores import SCORES, Score, Selection, sides
+from sfumato.privacy.selection import Scored
 from sfumato.privacy.tally import Cells, CountEngine, Counts, Domain, Tally
 
 Spend = Fraction | Integers
@@ -218,6 +220,20 @@ class Meter:
             rate = price.unit * score.unit / (sides(type(score), selection) * sensitivity)
             return guarded(lambda: self._chosen(choices, score, price, selection, rate), _unanswered)
 
+    def select_marginal(self, candidates: Misfits, spend: Fraction, label: str, selection: Selection) -> int:
+        """Choose the marginal that is told worst by what is expected of it; only its number leaves.
+
+        The derivation is in `misfits`, the proof of the choice in `selection.permute_and_flip`.
+        """
+        if type(candidates) is not Misfits or selection not in CHOOSERS:
+            raise PrivacyError("a marginal must be chosen from our own candidates, by one of our mechanisms", BLAME)
+        with self._alone():
+            tally = candidates.tally
+            price = self._price(tally, np.arange(tally.places), spend, label)
+            self._pay(price, Debit(label, f"{selection} (misfit)", Fraction(0), SENSITIVITY, len(candidates)))
+            rate = spend * UNIT / (SIDES * SENSITIVITY)
+            return guarded(lambda: self._worst(candidates, selection, rate), _unanswered)
+
     def lots(self, count: int) -> Integers:
         """Draw large uniform numbers, for what is decided by lot. They do not depend on the data."""
         with self._alone():
@@ -284,14 +300,19 @@ class Meter:
         """The counts that were paid for, with noise."""
         rates, rate_of = price.rates
         noisy = read_only(self._mechanisms.add_noise(cells.read(self._look(cells.tally)), rates, rate_of))
-        if cells.question.places == len(noisy):
+        if isinstance(cells.tally.partition, Tree):
             return Noisy(noisy, rates, rate_of)
-        return Noisy.even(noisy.reshape(-1, 1), *rates)
+        return Noisy.even(noisy.reshape(cells.question.shape), *rates)
 
     def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Candidates:
         """The candidates that were paid for, chosen by true scores."""
         scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
         return choices.chosen(self._mechanisms.choose(selection, scored, rate))
+
+    def _worst(self, candidates: Misfits, selection: Selection, rate: Fraction) -> int:
+        """The marginal that was paid for, chosen by true misfits."""
+        scores = candidates.scores(self._look(candidates.tally))
+        return int(self._mechanisms.choose(selection, Scored.alone(scores, np.array([0, len(scores)])), rate)[0])
 
     def _look(self, tally: Tally) -> Counts:
         """The engine's counts, kept until another tally is asked: many rounds on one tally cost one pass."""

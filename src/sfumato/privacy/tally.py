@@ -7,6 +7,7 @@ the schema alone, so a question can be described, checked and priced before anyt
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -101,13 +102,17 @@ class Cells:
     """A reading of a tally in which every record counts in at most one cell, so one record moves one count by 1.
 
     The cells are place x class, or places alone, or place x leaf of an attribute, whatever the class; with borders,
-    place x range of leaves.
+    place x range of leaves. Or they are the regions of a grid over the whole table, by class or not: a grid that cuts
+    one attribute which the tally counts by leaf, or one that is as coarse as one of the tally's marginals, or coarser.
+    Regions of a grid are disjoint, so this is one count more for each record, too, and another round.
     """
 
     tally: Tally
     by: Literal["class", "place"] | int = "class"
     borders: Integers | None = None
     """where ranges of leaves begin, and where the last ends; together they have every leaf once"""
+    grid: Grid | None = None
+    """the regions that are read in the place of the tally's own"""
 
     def __post_init__(self) -> None:
         """Refuse to read what the tally does not count, or a leaf twice; copy the borders, so that nothing changes."""
@@ -117,6 +122,24 @@ class Cells:
             object.__setattr__(self, "borders", frozen(self.borders))
             if not (isinstance(self.by, int) and self._divides(self.borders, self.tally.leaves(self.by))):
                 raise PrivacyError("borders must divide an attribute's leaves into groups", BLAME)
+        if self.grid is not None and (isinstance(self.by, int) or not self._is_counted(self.grid)):
+            raise PrivacyError("a grid must be made up of what the tally counts of the whole table", BLAME)
+
+    def _is_counted(self, grid: Grid) -> bool:
+        """Tell whether a grid's regions can be added up from what the tally counts."""
+        if type(grid) is not Grid or grid.shape != tuple(self.tally.partition.shape):
+            return False
+        return self._is_of_leaves(grid) or self._source(grid) is not None
+
+    def _is_of_leaves(self, grid: Grid) -> bool:
+        """Tell whether a grid cuts one attribute that the whole table is counted by, leaf by leaf."""
+        cut = grid.split_attributes
+        return self.tally.partition.regions == 1 and len(cut) == 1 and cut[0] in self.tally.attributes
+
+    def _source(self, grid: Grid) -> int | None:
+        """Find the marginal of the tally that refines a grid."""
+        found = (number for number, one in enumerate(self.tally.marginals) if one.refines(grid))
+        return next(found, None)
 
     @staticmethod
     def _divides(borders: Integers, leaves: int) -> bool:
@@ -126,6 +149,8 @@ class Cells:
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of the answer, from the schema alone."""
+        if self.grid is not None:
+            return self.grid.regions, self.tally.classes if self.by == "class" else 1
         if self.borders is not None:
             return self.tally.places, len(self.borders) - 1
         if isinstance(self.by, int):
@@ -136,6 +161,8 @@ class Cells:
     def question(self) -> Question:
         """The cells as a release describes them; margins are of the whole table."""
         tally, classes = self.tally, self.tally.classes if self.by == "class" else 1
+        if self.grid is not None:
+            return Question(self.grid, None, classes)
         if not isinstance(self.by, int):
             return Question(tally.partition, tally.ends_asked, classes)
         if tally.partition.regions != 1:
@@ -145,10 +172,43 @@ class Cells:
 
     def read(self, counts: Counts) -> Integers:
         """The cells of an engine's answer, zeros included."""
+        if self.grid is not None:
+            cells = self._regions(counts, self.grid)
+            return cells if self.by == "class" else cells.sum(axis=1, keepdims=True)
         if isinstance(self.by, int):
             leaves = counts.by_leaf[self.by].dense(self.tally.places).sum(axis=2)
             return leaves if self.borders is None else np.add.reduceat(leaves, self.borders[:-1], axis=1)
         return counts.by_place if self.by == "class" else counts.by_place.sum(axis=1, keepdims=True)
+
+    def _regions(self, counts: Counts, grid: Grid) -> Integers:
+        """Add up the regions of a grid by class, from leaves or from finer regions."""
+        if self._is_of_leaves(grid):
+            (attribute,) = grid.split_attributes
+            leaves = counts.by_leaf[attribute].dense(1)[0]
+            return coarsened(leaves, [grid.part_of(attribute)], [grid.regions])
+        source = self._source(grid)
+        assert source is not None
+        finer, attributes = self.tally.marginals[source], grid.split_attributes
+        axes = finer.split_attributes
+        table = counts.marginals[source].reshape(*(finer.parts[at] for at in axes), -1)
+        groups = [grid.part_of(at)[finer.order_of(at)[list(finer.cuts[at][:-1])]] for at in axes]
+        coarse = coarsened(table, groups, [grid.parts[at] for at in axes])
+        kept = tuple(axis for axis, at in enumerate(axes) if at not in attributes)
+        return np.asarray(coarse.sum(axis=kept).reshape(grid.regions, -1))
+
+
+def coarsened(table: Integers, groups: Sequence[Integers], sizes: Sequence[int]) -> Integers:
+    """Add up a table along its first axes: entry p of axis i goes to entry `groups[i][p]` of `sizes[i]`.
+
+    >>> coarsened(np.array([[1, 2], [3, 4], [5, 6]]), [np.array([0, 1, 0])], [2]).tolist()
+    [[6, 8], [3, 4]]
+    """
+    for axis, (group, size) in enumerate(zip(groups, sizes, strict=True)):
+        moved = np.moveaxis(table, axis, 0)
+        added = np.zeros((size, *moved.shape[1:]), table.dtype)
+        np.add.at(added, group, moved)
+        table = np.moveaxis(added, 0, axis)
+    return table
 
 
 @dataclass(frozen=True, eq=False)
