@@ -18,6 +18,7 @@ from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method
 from sfumato.models import model_type
 from sfumato.privacy.budget import Debit
+from sfumato.privacy.families import FAMILY_SCORES
 from sfumato.privacy.measurements import Draft
 from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.meter import Meter
@@ -171,7 +172,7 @@ def loss_of(debit: Debit, left: Call, right: Call) -> Fraction:
     if left.kind == "noise":
         rates = [left.rates[index] for index in left.shape[1]]
         return sum((rate * int(np.abs(row).sum()) for rate, row in zip(rates, moved, strict=True)), Fraction(0))
-    score = SCORES[debit.mechanism.split("(")[1].split(")")[0]]
+    score = {**SCORES, **FAMILY_SCORES}[debit.mechanism.split("(")[1].split(")")[0]]
     assert np.abs(moved).max() <= debit.sensitivity / score.unit, f"{debit.label}: scores move too far"
     ends, stakes = left.shape
     groups = [moved[lo:hi] for lo, hi in pairwise(ends)]

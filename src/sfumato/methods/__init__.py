@@ -16,6 +16,7 @@ from sfumato.methods.dpcube import DPCube as DPCube
 from sfumato.methods.laplace import Laplace as Laplace
 from sfumato.methods.method import Method as Method
 from sfumato.methods.method import registered
+from sfumato.methods.privbayes import PrivBayes as PrivBayes
 from sfumato.methods.rps import RPS as RPS
 
 METHODS: Mapping[str, type[Method]] = registered(globals().values(), Method)

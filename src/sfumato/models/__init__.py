@@ -18,6 +18,8 @@ MODELS: Mapping[str, str] = {
     "pruned tree": "pruned.PrunedTreeModel",
     "tree over cells": "cube.CubeModel",
     "exact tree": "tree.ExactTreeModel",
+    "network of families": "bayes.BayesModel",
+    "network of clipped families": "bayes.ClippedBayesModel",
     "boxes": "boxes.BoxModel",
 }
 """Every model by the name that releases give it: the module that has it, and its class."""
