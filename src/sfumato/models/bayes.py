@@ -51,7 +51,7 @@ SAMPLE = 1 << 16
 REPLICATES = 8
 REPLICATE = 1 << 13
 """So many networks are estimated anew, with so many people drawn along each."""
-MOST_CELLS = 1 << 20
+MOST_CELLS = 1 << 17
 """Sums are exact where the largest clique has no more cells."""
 MODEL_ERROR = 0.1
 """The network before a family is taken to expect its rows' people up to this share."""
@@ -59,6 +59,8 @@ SWEEPS = 30
 """So often a family is raked to its rows and columns."""
 HELD = 0.5
 """Attributes of different families may hang together by so much of what those may of which nothing is told."""
+OFF = 4.0
+"""Replicates of clipped families begin where clipping has left the network, and are off by about half as much more."""
 LEAST = 1e-9
 
 
@@ -336,7 +338,7 @@ class BayesModel(Model):
             weights = self._weights(query)
             values[number] = everyone * self._share(weights)
             if weights:
-                apart[number] = everyone**2 * self._variance(weights)
+                apart[number] = everyone**2 * self._variance(weights, values[number] / everyone)
         clauses, uneven = self._clauses(queries)
         margins = clauses.margin_noise(values, self._size.variance)
         alone = np.array([self._is_of_margin(query) for query in queries], np.bool_)
@@ -362,13 +364,16 @@ class BayesModel(Model):
         restricted = [*query.weights, *([len(self.schema.shape)] if (query.classes != 1).any() else [])]
         return len(restricted) == 1 and restricted[0] in self._columns
 
-    def _variance(self, weights: Mapping[int, Floats]) -> float:
-        """How far replicates' shares are apart, less what is due to their being samples; and that of the sample."""
+    def _variance(self, weights: Mapping[int, Floats], share: float) -> float:
+        """How far replicates' shares are apart, less what is due to their being samples; how far off they are together,
+        for clipping moves people to where there are none; and what the sample errs by.
+        """
         of_people = _weighed(weights, self._replicates.reshape(len(self._sizes), -1))
         shares = of_people.reshape(REPLICATES, REPLICATE).mean(axis=1)
         spread = float(of_people.var())
         found = max(float(shares.var(ddof=1)) - spread / REPLICATE / 2, float(shares.var(ddof=1)) / 4)
-        return found + (0.0 if self._exact is not None else spread / SAMPLE)
+        off = (float(shares.mean()) - share) ** 2 if self.clipped else 0.0
+        return found + OFF * off + (0.0 if self._exact is not None else spread / SAMPLE)
 
     @cached_property
     def _one_way(self) -> list[Floats]:
