@@ -89,6 +89,9 @@ class DiffMulti(WithMargins, Method):
 
     name: ClassVar[str] = "diffmulti"
     order: ClassVar[int] = 3
+    suits: ClassVar[str] = "classification, and tables without a class; dense regions become precise"
+    arithmetic: ClassVar[str] = "each path pays for its own choices and counts; margins first"
+    unsuited: ClassVar[str] = "where records must be generalized alike: every region has cuts of its own"
     summary: ClassVar[str] = (
         "splits every region in its own way, level by level, so that dense regions become precise (Al-Hussaeni et al.)"
     )

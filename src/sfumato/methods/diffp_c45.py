@@ -47,6 +47,9 @@ class DiffPC45(Method):
 
     name: ClassVar[str] = "diffp-c45"
     order: ClassVar[int] = 12
+    suits: ClassVar[str] = "predicting the class, and nothing else"
+    arithmetic: ClassVar[str] = "equal parts for sizes and choices of each level and, twice that, for the ends"
+    unsuited: ClassVar[str] = "for counts: what the tree does not cut is spread evenly, and there are no margins"
     summary: ClassVar[str] = (
         "learns a decision tree privately, split by split, and prunes it by its noisy counts (Friedman and Schuster "
         "2010)"

@@ -38,6 +38,9 @@ class DPCube(Method):
 
     name: ClassVar[str] = "dpcube"
     order: ClassVar[int] = 10
+    suits: ClassVar[str] = "counts of few attributes whose cells are mostly empty or even"
+    arithmetic: ClassVar[str] = "half for all cells, half for the parts of a kd-tree over them"
+    unsuited: ClassVar[str] = "on more than a million cells; where values of categories stand in no telling order"
     summary: ClassVar[str] = (
         "counts all combinations with noise, finds even parts of that by a kd-tree, and counts these again (Xiao et "
         "al. 2014)"

@@ -55,6 +55,14 @@ class PrivBayes(Method):
 
     name: ClassVar[str] = "privbayes"
     order: ClassVar[int] = 13
+    suits: ClassVar[str] = "synthetic people and counts of many attributes"
+    arithmetic: ClassVar[str] = (
+        "a fifth for margins; of the rest a fiftieth for the size, three tenths for d - 1 choices, the others for "
+        "d families"
+    )
+    unsuited: ClassVar[str] = (
+        "for predicting one class; below about ten thousand people times epsilon families are tiny"
+    )
     summary: ClassVar[str] = (
         "learns a network in which every attribute has a few parents, and counts these families, for synthetic people "
         "of many attributes (Zhang et al. 2014)"
@@ -65,7 +73,7 @@ class PrivBayes(Method):
     )
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"candidates": 60},
-        {"encoding": "vanilla", "margins": 0, "theta": 1, "degree": 2, "candidates": 20},
+        {"parents": "vanilla", "margins": 0, "theta": 1, "degree": 2, "candidates": 20},
         {"bins": 4, "theta": 1, "network": "0.5", "candidates": 30},
     )
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({"degree": 2},)
@@ -76,7 +84,7 @@ class PrivBayes(Method):
         read=number("Four is usual.", most=1000),
     )
     degree: int = parameter(3, "The most parents of an attribute.", read=number("Give for example 3.", most=6))
-    encoding: Encoding = parameter(
+    parents: Encoding = parameter(
         "hierarchical",
         "Whether parents stand at any level of their taxonomy, or whole alone (vanilla).",
         read=one_of(get_args(Encoding)),
@@ -109,11 +117,11 @@ class PrivBayes(Method):
     )
 
     @classmethod
-    def as_published(cls, *, degree: int | str = 3, encoding: Encoding = "hierarchical") -> PrivBayes:
+    def as_published(cls, *, degree: int | str = 3, parents: Encoding = "hierarchical") -> PrivBayes:
         """Make the method as published, but for the size, which is noisy and paid for."""
         return cls(
             degree=number("Give for example 3.", most=6)("degree", degree),
-            encoding=encoding,
+            parents=parents,
             network=Fraction(1, 2),
             margins=Fraction(0),
             selection="exponential",
@@ -175,7 +183,7 @@ class PrivBayes(Method):
             offered = [
                 (child, parents)
                 for child in waiting
-                for parents in variables.parent_sets(child, known, most, self.degree, self.encoding == "vanilla")
+                for parents in variables.parent_sets(child, known, most, self.degree, self.parents == "vanilla")
             ]
             if len(offered) > self.candidates:
                 drawn = np.argsort(meter.lots(len(offered)), kind="stable")[: self.candidates]

@@ -46,6 +46,11 @@ class RPS(WithMargins, Method):
 
     name: ClassVar[str] = "rps"
     order: ClassVar[int] = 11
+    suits: ClassVar[str] = "a simple baseline: balanced regions, whatever the attributes"
+    arithmetic: ClassVar[str] = (
+        "a fiftieth for the size, about half for the medians of all levels, half for the regions; margins first"
+    )
+    unsuited: ClassVar[str] = "where accuracy matters: cuts do not look at the class"
     summary: ClassVar[str] = (
         "cuts every region at a private median of an attribute drawn by lot, so that regions are balanced, and counts "
         "classes (Qardaji and Li 2012)"
