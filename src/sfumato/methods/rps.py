@@ -57,8 +57,8 @@ class RPS(WithMargins, Method):
     )
     additions: ClassVar[str] = "depth by a noisy size, permute-and-flip, one-way margins that all answers agree with"
     MARGINS: ClassVar[Fraction] = Fraction(1, 5)
-    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"depth": 3, "margins": 0}, {"growth": "0.2"})
-    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({"depth": 4}, {})
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"depth": 3, "margins": 0, "growth": "0.2"})
+    PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({"depth": 4},)
 
     depth: int | None = parameter(
         None,
