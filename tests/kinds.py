@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from groups_by_hand import group_releases, groups_of
 from handmade import BOXES, box_releases, drafted, handmade_tree, release_of, release_over, tree_releases
 from margins_by_hand import CLEAR
+from networks import network_of, network_releases
 from sfumato import Release
 from sfumato.geometry.regions import Boxes, Regions
 from sfumato.geometry.tree import Tree
@@ -85,6 +86,7 @@ SMALL: Mapping[str, Callable[[], Release]] = {
         np.array([[[0, 2], [0, 4], [0, 3]], [[0, 6], [0, 2], [0, 3]], [[1, 4], [1, 3], [2, 3]]]),
         np.array([[900, 300], [0, 700], [400, 1]]),
     ),
+    "network": lambda: network_of(5),
 }
 """One of each kind."""
 
@@ -112,6 +114,7 @@ RANDOM: Mapping[str, st.SearchStrategy[Release]] = {
     PAPER: tree_releases().map(with_paper_weights),
     "exact tree": exact_trees(),
     "boxes": overlapping_boxes(),
+    "network": network_releases(),
 }
 """Any of each kind."""
 

@@ -12,7 +12,7 @@ import sfumato
 
 SOURCE = Path(sfumato.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_MODULES = 140
+MOST_MODULES = 143
 """A budget, not a law: raise it with a reason. A reader should find a thing by its room and read it whole."""
 GROWING = {"methods", "without_epsilon"}
 """Rooms that grow by a module with every method: the budget is about the others."""
@@ -34,7 +34,8 @@ ROOMS = {
     "methods": FOUNDATION
     | DATA
     | {"modl", "models"}
-    | {f"privacy.{one}" for one in ("meter", "budget", "scores", "measurements", "tally", "choices", "families")},
+    | {f"privacy.{one}" for one in ("meter", "budget", "scores", "measurements", "tally", "choices")}
+    | {"privacy.misfits", "privacy.families"},
     "release": FOUNDATION | DATA | {"models"} | {f"privacy.{one}" for one in ("budget", "measurements", "ledger")},
     "without_epsilon": FOUNDATION
     | DATA

@@ -113,7 +113,7 @@ class Grid:
         >>> fine.refines(Grid(((0, 2, 4), (0, 3)))), Grid(((0, 2, 4), (0, 3))).refines(fine)
         (True, False)
         """
-        if self.shape != other.shape:
+        if self.shape != other.shape or not {*other.split_attributes} <= {*self.split_attributes}:
             return False
         for at in other.split_attributes:
             coarse = other.part_of(at)[self.order_of(at)]
@@ -121,6 +121,18 @@ class Grid:
             if not np.array_equal(np.repeat(coarse[starts], np.diff(self.cuts[at])), coarse):
                 return False
         return True
+
+    @classmethod
+    def grouped(cls, shape: Sequence[int], groups: Mapping[int, Integers]) -> Grid:
+        """Put the leaves of a few attributes into groups, by the group of each leaf, and leave all others whole.
+
+        >>> Grid.grouped((3, 4), {1: np.array([0, 1, 0, 1])})
+        Grid(cuts=((0, 3), (0, 2, 4)), orders=(None, (0, 2, 1, 3)))
+        """
+        orders = {at: np.argsort(group, kind="stable") for at, group in groups.items()}
+        cuts = {at: np.concatenate(([0], np.cumsum(np.bincount(group)))).tolist() for at, group in groups.items()}
+        kept = {at: tuple(one.tolist()) for at, one in orders.items() if not np.array_equal(one, np.arange(len(one)))}
+        return replace(cls.marginal(shape, cuts), orders=tuple(kept.get(at) for at in range(len(shape))))
 
     @classmethod
     def of_groups(cls, groups: Sequence[Sequence[Sequence[int]]]) -> Grid:

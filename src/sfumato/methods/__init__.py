@@ -14,6 +14,7 @@ from sfumato.methods.diffp_c45 import DiffPC45 as DiffPC45
 from sfumato.methods.dpcocgen import DPCocGen as DPCocGen
 from sfumato.methods.dpcube import DPCube as DPCube
 from sfumato.methods.laplace import Laplace as Laplace
+from sfumato.methods.marginals import Marginals as Marginals
 from sfumato.methods.method import Method as Method
 from sfumato.methods.method import registered
 from sfumato.methods.privbayes import PrivBayes as PrivBayes

@@ -21,6 +21,7 @@ MODELS: Mapping[str, str] = {
     "network of families": "bayes.BayesModel",
     "network of clipped families": "bayes.ClippedBayesModel",
     "boxes": "boxes.BoxModel",
+    "network": "marginals.NetworkModel",
 }
 """Every model by the name that releases give it: the module that has it, and its class."""
 

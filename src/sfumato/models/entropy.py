@@ -1,10 +1,11 @@
 """The distribution of largest entropy that agrees with what was measured, in proportion to its precision.
 
-Among all distributions p, with y_m the measured shares of marginal m and M_m p its own,
+Among all distributions p, with y_m the measured shares of marginal m and M_m p its own, and b a product of tables that
+is known to begin with,
 
-    min over p of  KL(p | uniform) + sum over m of |M_m p - y_m|^2 / (2 r_m)
+    min over p of  KL(p | b) + sum over m of |M_m p - y_m|^2 / (2 r_m)
 
-has a solution proportional to exp(sum of theta_m) with as many parameters theta as there are measured cells: its dual,
+has a solution proportional to b exp(sum of theta_m), with as many parameters as there are measured cells: its dual,
 
     min over theta of  log Z(theta) - theta y + sum of r theta^2 / 2,
 
@@ -71,6 +72,8 @@ class Entropy:
     sizes: tuple[int, ...]
     always: Edge | tuple[int, ...] = ()
     """variables that are to be in every clique"""
+    base: list[tuple[Variables, Floats]] = field(default_factory=list)
+    """the logarithms of the tables to begin with"""
     targets: list[Target] = field(default_factory=list)
     parameters: list[Floats] = field(default_factory=list)
     """theta, of each target"""
@@ -79,33 +82,42 @@ class Entropy:
     evaluations: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Begin with the uniform distribution."""
+        """Begin with the base alone."""
         self.tree = self.tree_with(())
-        self.beliefs = self.tree.infer([np.zeros(shape) for shape in self.tree.shapes])[1]
+        self.beliefs = self.tree.infer(self._base())[1]
+
+    def _base(self) -> list[Floats]:
+        """The logarithms of the base, clique by clique."""
+        logs = [np.zeros(shape) for shape in self.tree.shapes]
+        for variables, table in self.base:
+            home = self.tree.home(variables)
+            logs[home] = logs[home] + self._placed(table, variables, home)
+        return logs
 
     def tree_with(self, variables: Sequence[int]) -> JunctionTree:
         """The junction tree that there would be if some variables more stood together in a marginal."""
         edges = {edge for target in self.targets for edge in target.edges}
+        edges |= {edge for names, _ in self.base for edge in itertools.combinations(names, 2)}
         edges |= {*itertools.combinations(sorted({*variables, *self.always}), 2)} if variables else set()
         edges |= {(min(one, a), max(one, a)) for a in self.always for one in range(len(self.sizes)) if one != a}
         return JunctionTree.of(self.sizes, edges)
 
-    def add(self, target: Target, parameters: Floats | None = None) -> None:
-        """Take in another target, with parameters to begin with."""
+    def add(self, target: Target) -> None:
+        """Take in another target."""
         self.targets.append(target)
-        self.parameters.append(np.zeros(target.shares.shape) if parameters is None else parameters)
+        self.parameters.append(np.zeros(target.shares.shape))
 
     def fit(self, gradient: float, steps: int) -> None:
         """Fit until no cell of a target is missed by more than the gradient allows, or so many steps are done."""
         self.tree = self.tree_with(())
         homes = [self.tree.home(one.variables) for one in self.targets]
-        cells = [one.cells() for one in self.targets]
+        cells, base = [one.cells() for one in self.targets], self._base()
         ends = np.cumsum([0, *(one.shares.size for one in self.targets)])
         wanted = np.concatenate([one.shares.ravel() for one in self.targets])
         slack = np.concatenate([one.slack.ravel() for one in self.targets])
 
         def slope(parameters: Floats) -> tuple[float, Floats]:
-            logs = [np.zeros(shape) for shape in self.tree.shapes]
+            logs = [one.copy() for one in base]
             for number, (target, home) in enumerate(zip(self.targets, homes, strict=True)):
                 table = parameters[ends[number] : ends[number + 1]][cells[number]]
                 logs[home] += self._placed(table, target.variables, home)
@@ -121,7 +133,8 @@ class Entropy:
             value = scale - float(parameters @ wanted) + float(pull @ parameters) / 2
             return value, told - wanted + pull
 
-        found = minimized(slope, np.concatenate([one.ravel() for one in self.parameters]), gradient, steps)
+        start = np.concatenate([one.ravel() for one in self.parameters])
+        found = minimized(slope, start, gradient, steps, np.maximum(wanted, 0.0) + slack)
         slope(found)
         self.parameters = [
             found[ends[number] : ends[number + 1]].reshape(target.shares.shape)
@@ -145,10 +158,12 @@ class Entropy:
         )
 
 
-def minimized(slope: Slope, start: Floats, gradient: float, steps: int) -> Floats:
-    """Find where a convex function is least, by L-BFGS: it tells its value and its gradient.
+def minimized(slope: Slope, start: Floats, gradient: float, steps: int, curvature: Floats) -> Floats:
+    """Find where a convex function is least, by L-BFGS: it tells its value and its gradient. Steps begin with a guess
+    of its curvature along each axis.
 
-    >>> minimized(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), np.zeros(2), 1e-9, 50).round(6).tolist()
+    >>> bowl = lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3))
+    >>> minimized(bowl, np.zeros(2), 1e-9, 50, np.ones(2)).round(6).tolist()
     [3.0, 3.0]
     """
     at, past = start, deque[tuple[Floats, Floats]](maxlen=MEMORY)
@@ -156,7 +171,7 @@ def minimized(slope: Slope, start: Floats, gradient: float, steps: int) -> Float
     for _ in range(steps):
         if float(np.abs(down).max(initial=0.0)) <= gradient:
             break
-        direction = -_bent(down, past)
+        direction = -_bent(down, past, curvature)
         promised = float(down @ direction)
         if promised >= 0:
             direction, promised = -down, -float(down @ down)
@@ -177,18 +192,17 @@ def minimized(slope: Slope, start: Floats, gradient: float, steps: int) -> Float
     return at
 
 
-def _bent(down: Floats, past: deque[tuple[Floats, Floats]]) -> Floats:
+def _bent(down: Floats, past: deque[tuple[Floats, Floats]], curvature: Floats) -> Floats:
     """Multiply a gradient with an estimate of the inverse curvature, from the last steps (the two-loop recursion)."""
     bent, parts = down.copy(), []
     for moved, changed in reversed(past):
         part = float(moved @ bent) / float(moved @ changed)
         parts.append(part)
         bent -= part * changed
+    bent = bent / curvature
     if past:
         moved, changed = past[-1]
-        bent *= float(moved @ changed) / float(changed @ changed)
-    else:
-        bent *= 5 * min(1.0, 1 / (float(np.abs(down).sum()) + 1e-12))
+        bent *= float(moved @ changed) / float(changed @ (changed / curvature))
     for (moved, changed), part in zip(past, reversed(parts), strict=True):
         bent += (part - float(changed @ bent) / float(moved @ changed)) * moved
     return bent

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -281,7 +282,7 @@ def drawn_rows(rows: Floats, keys: Integers, rng: np.random.Generator) -> Intege
 
 
 def _cliques(sizes: Sequence[int], edges: Iterable[Edge]) -> list[Variables]:
-    """Eliminate variables one after the other, always the one whose clique is smallest; keep cliques inside no other."""
+    """Eliminate variables one after the other, the one of the smallest clique first; keep cliques inside no other."""
     neighbours: dict[int, set[int]] = {one: set() for one in range(len(sizes))}
     for one, other in edges:
         neighbours[one].add(other)
@@ -322,7 +323,7 @@ def _placed(table: Floats, names: Variables, own: Variables) -> Floats:
 def _product(tables: Sequence[tuple[Floats, Variables]], kept: Variables) -> Floats:
     """Multiply tables and sum out all variables but some."""
     names = {name: number for number, name in enumerate(sorted({name for _, each in tables for name in each}))}
-    operands: list[object] = []
+    operands: list[Any] = []
     for table, each in tables:
         operands += [table, [names[name] for name in each]]
     return np.asarray(np.einsum(*operands, [names[name] for name in kept], optimize=len(tables) > 2))

@@ -232,7 +232,7 @@ class Meter:
             tally = candidates.tally
             price = self._price(tally, np.arange(tally.places), spend, label)
             self._pay(price, Debit(label, f"{selection} (misfit)", Fraction(0), SENSITIVITY, len(candidates)))
-            rate = spend * UNIT / (SIDES * SENSITIVITY)
+            rate = price.unit * UNIT / (SIDES * SENSITIVITY)
             return guarded(lambda: self._worst(candidates, selection, rate), _unanswered)
 
     def select_family(self, candidates: Families, spend: Fraction, label: str, selection: Selection) -> int:
@@ -248,7 +248,7 @@ class Meter:
             self._pay(
                 price, Debit(label, f"{selection} ({score.name})", Fraction(0), score.sensitivity, len(candidates))
             )
-            rate = spend * score.unit / (SIDES * score.sensitivity)
+            rate = price.unit * score.unit / (SIDES * score.sensitivity)
             return guarded(lambda: self._worst(candidates, selection, rate), _unanswered)
 
     def lots(self, count: int) -> Integers:
@@ -316,10 +316,12 @@ class Meter:
     def _noisy(self, cells: Cells, price: Price) -> Noisy:
         """The counts that were paid for, with noise."""
         rates, rate_of = price.rates
-        noisy = read_only(self._mechanisms.add_noise(cells.read(self._look(cells.tally)), rates, rate_of))
+        counts = cells.read(self._look(cells.tally))
         if isinstance(cells.tally.partition, Tree):
-            return Noisy(noisy, rates, rate_of)
-        return Noisy.even(noisy.reshape(cells.question.shape), *rates)
+            return Noisy(read_only(self._mechanisms.add_noise(counts, rates, rate_of)), rates, rate_of)
+        alike = np.zeros(len(counts), np.int64)
+        noisy = self._mechanisms.add_noise(counts, rates, alike).reshape(cells.question.shape)
+        return Noisy.even(read_only(noisy), *rates)
 
     def _chosen(self, choices: Choices, score: Score, price: Price, selection: Selection, rate: Fraction) -> Candidates:
         """The candidates that were paid for, chosen by true scores."""

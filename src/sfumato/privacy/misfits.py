@@ -1,7 +1,7 @@
 """Misfits: which marginal is told worst by what is expected of it, as an integer score that is safe to choose by.
 
-A candidate is a marginal of the tally, made coarser in each attribute, by class or not. With counts n of its cells,
-numbers e that are expected of them, and a charge for the noise that measuring it would bring, its score is
+A candidate is a marginal of two attributes of the tally, made coarser along each, by class or not. With counts n of its
+cells, numbers e that are expected of them, and a charge for the noise that measuring it would bring, its score is
 
     S = sum over cells of |n - e| - charge.
 
@@ -14,15 +14,15 @@ choice at rate epsilon / 2 is epsilon-private (`selection.permute_and_flip`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from sfumato.arrays import Integers, frozen
 from sfumato.errors import BLAME, PrivacyError
-from sfumato.privacy.tally import Counts, Tally, coarsened
+from sfumato.privacy.tally import Counts, Tally
 
 UNIT = Fraction(1, 2**6)
 """What one step of expected numbers, charges and scores is worth."""
@@ -30,23 +30,39 @@ SENSITIVITY = Fraction(1)
 """How far one record can move a score."""
 SIDES = 2
 """Scores of different candidates may move in opposite directions: a choice pays for both."""
-MOST = 2**55
-"""Expected numbers and charges are smaller than this, so that no sum leaves 64 bits."""
+MOST = 2**50
+"""Expected numbers and charges are smaller than this, so that sums over millions of cells keep to 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
-class Coarser:
-    """A marginal of a tally, made coarser: the group of each part of each attribute that it cuts; by class or not."""
+class Ladder:
+    """Ways to put the parts of an attribute into groups, the coarsest first: on every level each part has one group."""
 
-    marginal: int
-    """its number in the tally"""
-    groups: tuple[Integers, ...]
-    by_class: bool
+    levels: tuple[Integers, ...]
+    sums: Integers = field(init=False)
+    """groups of all levels x parts: 1 where the group has the part"""
+    starts: Integers = field(init=False)
+    """where the groups of each level begin"""
+
+    def __post_init__(self) -> None:
+        """Lay out the groups of all levels; refuse a level that gives some part no group, or several."""
+        given = [frozen(level) for level in self.levels]
+        if not given or {one.shape for one in given} != {given[0].shape} or any(_is_odd(one) for one in given):
+            raise PrivacyError("a level must put every part of an attribute into a group", BLAME)
+        sizes = [int(level.max()) + 1 for level in given]
+        sums = [np.arange(size)[:, None] == level for level, size in zip(given, sizes, strict=True)]
+        object.__setattr__(self, "levels", tuple(given))
+        object.__setattr__(self, "sums", frozen(np.concatenate(sums)))
+        object.__setattr__(self, "starts", frozen(np.cumsum([0, *sizes[:-1]])))
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of groups of each attribute."""
-        return tuple(int(group.max()) + 1 for group in self.groups)
+    def parts(self) -> int:
+        """The number of parts."""
+        return len(self.levels[0])
+
+
+def _is_odd(level: Integers) -> bool:
+    return level.ndim != 1 or not len(level) or int(level.min()) < 0 or int(level.max()) >= len(level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,44 +70,66 @@ class Misfits:
     """Candidates for the next marginal, what is expected of them, and what each is charged for its noise."""
 
     tally: Tally
-    candidates: Sequence[Coarser]
+    ladders: Mapping[int, Ladder]
+    """of attributes"""
+    candidates: Integers
+    """candidates x 4: the marginal's number in the tally, the levels of its two attributes, 1 if by class and else 0"""
     expected: Sequence[Integers]
     """for each marginal of the tally: regions x classes, in steps of UNIT"""
     charges: Integers
     """for each candidate, in steps of UNIT"""
 
     def __post_init__(self) -> None:
-        """Refuse what would not be scored, or be scored by something else than integers; copy, so nothing changes."""
-        tally, shapes = self.tally, [(one.regions, self.tally.classes) for one in self.tally.marginals]
-        object.__setattr__(self, "candidates", tuple(self.candidates))
+        """Refuse what would not be scored, or by something else than integers; copy all, so that nothing changes."""
+        object.__setattr__(self, "candidates", frozen(self.candidates))
         object.__setattr__(self, "expected", tuple(_steps(one) for one in self.expected))
         object.__setattr__(self, "charges", _steps(self.charges))
-        if not self.candidates or self.charges.shape != (len(self.candidates),):
+        object.__setattr__(self, "ladders", dict(self.ladders))
+        marginals = self.tally.marginals
+        if not len(self.candidates) or self.charges.shape != (len(self.candidates),):
             raise PrivacyError("there must be a charge for each of some marginals to choose from", BLAME)
-        if [one.shape for one in self.expected] != shapes:
+        if [one.shape for one in self.expected] != [(one.regions, self.tally.classes) for one in marginals]:
             raise PrivacyError("there must be an expected number for every cell of a tally's marginals", BLAME)
-        if not all(_fits(one, tally) for one in self.candidates):
-            raise PrivacyError("a candidate must put every part of a marginal into a group", BLAME)
+        if not all(self._can_be_scored(marginal) for marginal in np.unique(self.candidates[:, 0]).tolist()):
+            raise PrivacyError("a candidate must be a marginal of two attributes, each with levels of its parts", BLAME)
+
+    def _can_be_scored(self, marginal: int) -> bool:
+        if not 0 <= marginal < len(self.tally.marginals):
+            return False
+        grid = self.tally.marginals[marginal]
+        ladders = [self.ladders.get(at) for at in grid.split_attributes]
+        asked = self.candidates[self.candidates[:, 0] == marginal]
+        if len(ladders) != 2 or not ((asked[:, 3] == 0) | (asked[:, 3] == 1)).all():
+            return False
+        return all(
+            type(ladder) is Ladder
+            and ladder.parts == grid.parts[at]
+            and bool(((asked[:, axis] >= 0) & (asked[:, axis] < len(ladder.levels))).all())
+            for axis, (at, ladder) in enumerate(zip(grid.split_attributes, ladders, strict=True), 1)
+        )
 
     def __len__(self) -> int:
         """Count the candidates."""
         return len(self.candidates)
 
     def scores(self, counts: Counts) -> Integers:
-        """Score every candidate; those of one marginal, which stand side by side, share their difference."""
-        found, last, differences = np.empty(len(self), np.int64), -1, np.zeros(0, np.int64)
-        for number, one in enumerate(self.candidates):
-            if one.marginal != last:
-                last, differences = one.marginal, self._differences(counts, one.marginal)
-            table = differences if one.by_class else differences.sum(axis=-1, keepdims=True)
-            found[number] = np.abs(coarsened(table, one.groups, one.sizes)).sum()
+        """Score every candidate: of each marginal, all levels at once."""
+        found = np.empty(len(self), np.int64)
+        for marginal in np.unique(self.candidates[:, 0]).tolist():
+            asked = np.flatnonzero(self.candidates[:, 0] == marginal)
+            _, first, second, by_class = self.candidates[asked].T
+            found[asked] = self._misfits(counts, marginal)[by_class, first, second]
         return np.asarray(found - self.charges)
 
-    def _differences(self, counts: Counts, marginal: int) -> Integers:
-        """What is counted less what is expected, an axis for each attribute and one for the class."""
+    def _misfits(self, counts: Counts, marginal: int) -> Integers:
+        """Sum |n - e| without and by class, for all levels of the first attribute and of the second."""
         grid = self.tally.marginals[marginal]
-        table = counts.marginals[marginal] * UNIT.denominator - self.expected[marginal]
-        return np.asarray(table.reshape(*(grid.parts[at] for at in grid.split_attributes), -1))
+        one, other = (self.ladders[at] for at in grid.split_attributes)
+        table = (counts.marginals[marginal] * UNIT.denominator - self.expected[marginal]).reshape(one.parts, -1)
+        rows = (one.sums @ table).reshape(len(one.sums), other.parts, -1)
+        cells = np.einsum("apc,bp->abc", rows, other.sums)
+        apart = np.stack([np.abs(cells.sum(axis=2)), np.abs(cells).sum(axis=2)])
+        return np.asarray(np.add.reduceat(np.add.reduceat(apart, one.starts, axis=1), other.starts, axis=2))
 
 
 def _steps(given: Integers) -> Integers:
@@ -99,14 +137,3 @@ def _steps(given: Integers) -> Integers:
     if not (isinstance(given, np.ndarray) and given.dtype.kind == "i" and (np.abs(given) < MOST).all()):
         raise PrivacyError("what is expected must be whole steps", BLAME)
     return frozen(given)
-
-
-def _fits(one: Coarser, tally: Tally) -> bool:
-    """Tell whether a candidate gives every part of its marginal's attributes one group."""
-    if type(one) is not Coarser or not 0 <= one.marginal < len(tally.marginals):
-        return False
-    grid = tally.marginals[one.marginal]
-    parts = [grid.parts[at] for at in grid.split_attributes]
-    return [group.shape for group in one.groups] == [(number,) for number in parts] and all(
-        group.dtype.kind == "i" and group.min() >= 0 and group.max() < len(group) for group in one.groups
-    )

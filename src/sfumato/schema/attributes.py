@@ -347,6 +347,12 @@ class Numeric(Attribute):
         return len(self.edges) - 1
 
     @property
+    def apart(self) -> NDArray[np.int64]:
+        """The leaves that are not like their neighbours: points, and the one for missing values."""
+        points = [int(np.searchsorted(self.edges, int(exact(point)))) for point in self.points]
+        return np.array([*sorted(points), *range(self.cells, self.leaves)], np.int64)
+
+    @property
     def leaves(self) -> int:
         """The number of leaves: the cells and, if declared, the one for missing values."""
         return self.cells + (self.missing is not None)
