@@ -1,4 +1,4 @@
-"""PrivBayes on Adult beside two others: processor seconds and memory from a CSV file to as many synthetic records, ε = 1.
+"""PrivBayes on Adult beside two others: processor seconds and memory from a CSV file to synthetic records, at ε = 1.
 
 Each is run in a process and an environment of its own (`make bench-privbayes` makes them). What cannot be run says so
 in its row. All run in the same minutes on the same machine: compare the rows, not machines.
