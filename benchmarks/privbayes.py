@@ -16,7 +16,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,11 +71,12 @@ ROWS: dict[str, tuple[str, Callable[[Path, Path], None]]] = {
 
 
 def work(row: str, table: Path) -> None:
-    """Do a row's work, and print its processor seconds, those of imports included, and peak memory in MB."""
+    """Do a row's work, and print processor seconds, those of imports and workers included, and peak memory in MB."""
     with tempfile.TemporaryDirectory() as folder:
         ROWS[row][1](table, Path(folder))
-    seconds = time.process_time()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(one.ru_utime + one.ru_stime for one in used)
+    peak = max(one.ru_maxrss for one in used) / 1024
     print(json.dumps({"seconds": seconds, "MB": peak}))
 
 
