@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo test test-scale reproduce reproduce-quick \
-  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale \
+  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale \
   audit fire fuzz smoke dist lock pip-audit docs site clean
 
 $(VENV)/.base: pyproject.toml
@@ -75,6 +75,14 @@ bench-dpcocgen: $(VENV)/.dev
 	$(BIN)/sfumato reproduce dpcocgen
 	$(BIN)/python benchmarks/dpcocgen.py
 
+# The others lie in environments of their own; one that cannot be installed has a row that says so.
+PEERS := .venv-peers
+bench-privbayes: $(VENV)/.dev
+	for peer in DataSynthesizer dpmm; do \
+	  test -d $(PEERS)/$$peer || { $(PYTHON) -m venv $(PEERS)/$$peer && $(PEERS)/$$peer/bin/pip install --quiet $$peer; } || rm -rf $(PEERS)/$$peer; \
+	done
+	$(BIN)/python benchmarks/privbayes.py --peers $(PEERS)
+
 bench-queries: $(VENV)/.dev
 	$(BIN)/python benchmarks/queries.py
 
@@ -104,7 +112,7 @@ bench-scale: $(VENV)/.scale
 
 docs: $(VENV)/.dev
 	$(BIN)/python tests/documents.py > docs/cli.md
-	$(BIN)/python tests/documents.py README.md
+	$(BIN)/python tests/documents.py README.md docs/methods.md
 	$(BIN)/python benchmarks/house.py
 
 # The documentation site, in site/; warnings, such as links that lead nowhere, are errors.

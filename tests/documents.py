@@ -26,7 +26,9 @@ Exit code 0: done; 2: refused, with one sentence on standard error and the way o
 """
 """What the reference begins with."""
 METHODS_TABLE = re.compile("(?<=<!-- methods -->\n).*?(?=<!-- /methods -->)", re.DOTALL)
-"""Where a document has the table of methods."""
+"""Where a document has the table of methods,"""
+CHOICE_TABLE = re.compile("(?<=<!-- which -->\n).*?(?=<!-- /which -->)", re.DOTALL)
+"""or the one of which method is for what."""
 
 
 def reference() -> str:
@@ -47,9 +49,10 @@ def _pages(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def with_methods(document: str) -> str:
-    """Write the table of all registered methods into a document, in the place of the one that it has."""
-    written, found = METHODS_TABLE.subn(lambda _: methods_table(), document)
-    assert found == 1, "a document must have one place for the methods"
+    """Write the tables of all registered methods into a document, in the places of those that it has."""
+    written, methods = METHODS_TABLE.subn(lambda _: methods_table(), document)
+    written, choices = CHOICE_TABLE.subn(lambda _: choice_table(), written)
+    assert methods + choices == 1, "a document must have one place for the methods"
     return written
 
 
@@ -59,7 +62,19 @@ def methods_table() -> str:
         (f"`{name}`", method.summary, _as_published(method), method.additions)
         for name, method in {**METHODS, **WITHOUT_EPSILON}.items()
     ]
-    header = ("method", "what it does", "as published", "what we add")
+    return _written(("method", "what it does", "as published", "what we add"), rows)
+
+
+def choice_table() -> str:
+    """All methods as a Markdown table: what each is for, what its epsilon buys, and when not to use it."""
+    rows = [
+        (f"`{name}`", method.suits, method.arithmetic, method.unsuited)
+        for name, method in {**METHODS, **WITHOUT_EPSILON}.items()
+    ]
+    return _written(("method", "for", "what epsilon buys", "not"), rows)
+
+
+def _written(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     written = [f"| {' | '.join(cells)} |\n" for cells in (header, ("---",) * len(header), *rows)]
     return "".join(written).replace("|  |", "| |")
 

@@ -14,6 +14,7 @@ import numpy as np
 from replay import Call
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import GRAIN, Debit
+from sfumato.privacy.families import FAMILY_SCORES
 from sfumato.privacy.meter import Charges
 from sfumato.privacy.scores import SCORES
 from sfumato.privacy.tally import Tally
@@ -45,7 +46,7 @@ def used(debit: Debit, call: Call) -> list[Fraction]:
     """Give the epsilon that a mechanism uses in each of its places, or groups."""
     if call.kind == "noise":
         return [call.rates[index] for index in call.shape[1]]
-    score = SCORES[debit.mechanism.split("(")[1].split(")")[0]]
+    score = {**SCORES, **FAMILY_SCORES}[debit.mechanism.split("(")[1].split(")")[0]]
     sided = 1 if score.monotone and call.kind == "permute-and-flip" else 2
     return [call.rates[0] * stake * sided * debit.sensitivity / score.unit for stake in call.shape[1]]
 

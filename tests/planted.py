@@ -14,12 +14,13 @@ import pytest
 
 import mutants
 from replay import compare
-from sfumato import DiffGen, Laplace
+from sfumato import RPS, DiffGen, DPCube, Laplace, PrivBayes
 from sfumato.audit import PAIRS, Pair, attack
 from sfumato.audit.attack import Finding
 from sfumato.audit.events import SCHEMA
 from sfumato.engines.local import MemoryEngine
 from sfumato.geometry.grid import Grid
+from sfumato.methods.dpcube import KdTree
 from sfumato.methods.laplace import histogram
 from sfumato.methods.method import Method
 from sfumato.privacy import mechanisms
@@ -27,6 +28,7 @@ from sfumato.privacy import meter as meter_module
 from sfumato.privacy.measurements import Draft, Noisy
 from sfumato.privacy.mechanisms import Exact
 from sfumato.privacy.meter import Meter
+from sfumato.privacy.scores import Balance
 from sfumato.privacy.selection import Scored
 from sfumato.privacy.tally import Cells, Tally
 
@@ -37,6 +39,8 @@ def engine_of(table: np.ndarray) -> MemoryEngine:
 
 
 NOBODY, ONE, LONE, MISSING, TIE, CROWD, BETWEEN = PAIRS
+EVEN = Pair("the record makes jobs less even than ages", ((0, 0, 0), (0, 1, 0), (1, 0, 0)), (0, 2, 0))
+FEW = Pair("the record makes a cell stand out", ((2, 3, 1), (2, 3, 1)), (2, 3, 1))
 
 
 def noise_for_those_who_hold_someone(patch: pytest.MonkeyPatch) -> None:
@@ -138,6 +142,72 @@ def noise_is_a_quarter_too_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(mechanisms, "discrete_laplace", lambda stream, rate, count: real(stream, rate * 4 / 3, count))
 
 
+def noise_is_as_many_times_too_small_as_there_are_rows(patch: pytest.MonkeyPatch) -> None:
+    """Put on counts the noise that was meant for their shares."""
+    real = Meter._noisy
+
+    def noisy(meter, cells, price):
+        rows = int(meter._look(cells.tally).by_place.sum())
+        return real(meter, cells, replace(price, unit=price.unit * max(rows, 1)))
+
+    patch.setattr(Meter, "_noisy", noisy)
+
+
+def the_first_attribute_is_the_most_even_one(patch: pytest.MonkeyPatch) -> None:
+    """Begin the network with the attribute whose most frequent value is rarest, for free."""
+    real = PrivBayes._network
+
+    def network(method, meter, variables, schedule, most):
+        shape = variables.schema.shape
+        known = meter._engine.tally(Tally(Grid.whole(shape), len(variables.schema.classes), tuple(range(len(shape)))))
+        modes = [known.by_leaf[at].counts.sum(axis=1).max(initial=0) for at in range(len(shape))]
+        lots, first = meter.lots, [int(np.argmin(modes))]
+        meter.lots = lambda count: lots(count) * 0 + (first.pop() if first else 0)
+        return real(method, meter, variables, schedule, most)
+
+    patch.setattr(PrivBayes, "_network", network)
+
+
+def domains_end_where_the_data_does(patch: pytest.MonkeyPatch) -> None:
+    """Take the parts of a number from the values that occur."""
+    real = PrivBayes._network
+
+    def network(method, meter, variables, schedule, most):
+        shape = variables.schema.shape
+        known = meter._engine.tally(Tally(Grid.whole(shape), len(variables.schema.classes), (1,)))
+        last = int(known.by_leaf[1].keys.max(initial=0)) + 1
+        cut = (0, *(one for one in (1, 2) if one < last), shape[1])
+        variables.__dict__["levels"] = {**variables.levels, 1: [cut]}
+        return real(method, meter, variables, schedule, most)
+
+    patch.setattr(PrivBayes, "_network", network)
+
+
+def the_kd_tree_sees_true_counts(patch: pytest.MonkeyPatch) -> None:
+    """Cut the histogram before its noise."""
+    seen: list[np.ndarray] = []
+    measure, grown = Meter.measure, KdTree.grown
+
+    def remembered(meter, cells, spend, label):
+        seen.append(cells.read(meter._look(cells.tally)))
+        return measure(meter, cells, spend, label)
+
+    patch.setattr(Meter, "measure", remembered)
+    patch.setattr(
+        KdTree, "grown", lambda tree, most: grown(replace(tree, table=1.0 * seen[-1].reshape(tree.table.shape)), most)
+    )
+
+
+def a_median_looks_at_the_size(patch: pytest.MonkeyPatch) -> None:
+    """Score balance as a share of the records."""
+    real = Balance.of
+
+    def of(score, children):
+        return real(score, children) * 100 // np.maximum(children.sum(children.counts.sum(axis=1)), 1)
+
+    patch.setattr(Balance, "of", of)
+
+
 @dataclass(frozen=True)
 class Bug:
     """A mistake, where it shows, and what is expected to find it."""
@@ -158,6 +228,7 @@ class Bug:
         return self.plant.__name__.replace("_", " ")
 
 
+NETWORK = PrivBayes(candidates=20, degree=2, margins=Fraction(0))
 CUT = DiffGen(specializations=1, margins=Fraction(0), score="max")
 BUGS = [
     Bug(noise_for_those_who_hold_someone, Laplace(), NOBODY, replay=True, audit=True),
@@ -187,6 +258,11 @@ BUGS = [
     ),
     Bug(noise_is_a_quarter_too_small, Laplace(), NOBODY, replay=False, audit=True, runs=1400, also="samplers"),
     Bug(scores_that_fall_pass_for_monotone, DiffGen(specializations=1), LONE, replay=True, audit=False),
+    Bug(noise_is_as_many_times_too_small_as_there_are_rows, NETWORK, CROWD, replay=True, audit=False),
+    Bug(the_first_attribute_is_the_most_even_one, NETWORK, EVEN, replay=True, audit=False),
+    Bug(domains_end_where_the_data_does, NETWORK, LONE, replay=True, audit=False),
+    Bug(the_kd_tree_sees_true_counts, DPCube(histogram=Fraction(1, 20)), FEW, replay=True, audit=False),
+    Bug(a_median_looks_at_the_size, RPS(depth=2), LONE, replay=True, audit=False),
 ]
 HONEST = Bug(lambda _: None, Laplace(), NOBODY, replay=False, audit=False)
 

@@ -18,13 +18,21 @@ from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method
 from sfumato.models import model_type
 from sfumato.privacy.budget import Debit
+from sfumato.privacy.families import FAMILY_SCORES
 from sfumato.privacy.measurements import Draft
 from sfumato.privacy.meter import Meter
+from sfumato.privacy.misfits import UNIT
 from sfumato.privacy.scores import SCORES
 from sfumato.privacy.shapes import SHAPES
 from sfumato.privacy.tally import CountEngine, Domain
 from sfumato.privacy.transcripts import Call, Recorder, Replayer
 from sfumato.schema.schema import Schema
+
+
+class Misfit:
+    """What a step of a marginal's misfit is worth; it is not monotone."""
+
+    unit, monotone = UNIT, False
 
 
 @dataclass
@@ -97,7 +105,7 @@ def loss_of(debit: Debit, left: Call, right: Call) -> Fraction:
     if left.kind == "noise":
         rates = [left.rates[index] for index in left.shape[1]]
         return sum((rate * int(np.abs(row).sum()) for rate, row in zip(rates, moved, strict=True)), Fraction(0))
-    score = (SCORES | SHAPES)[debit.mechanism.split("(")[1].split(")")[0]]
+    score = {**SCORES, **SHAPES, **FAMILY_SCORES, "misfit": Misfit}[debit.mechanism.split("(")[1].split(")")[0]]
     assert np.abs(moved).max() <= debit.sensitivity / score.unit, f"{debit.label}: scores move too far"
     ends, stakes = left.shape
     groups = [moved[lo:hi] for lo, hi in pairwise(ends)]

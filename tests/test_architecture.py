@@ -38,7 +38,9 @@ ROOMS = {
     | {"modl", "models"}
     | {
         f"privacy.{one}"
-        for one in ("meter", "budget", "scores", "shapes", "measurements", "tally", "choices", "misfits")
+        for one in (
+            *("meter", "budget", "scores", "shapes", "measurements", "tally", "choices", "misfits", "families"),
+        )
     },
     "release": FOUNDATION
     | DATA

@@ -120,5 +120,5 @@ def test_helps_name_the_methods_that_are_registered() -> None:
     others = f"{', '.join(first)} and {last}"
     assert f"for all methods but {others}, which have none" in told["publish"]
     assert f"{others} work on single records, in memory only" in told["publish"]
-    assert f"({', '.join([*METHODS, *WITHOUT_EPSILON])})" in told["compare"]
-    assert f"[default: {','.join(METHODS)}]" in told["compare"]
+    assert f"({', '.join([*METHODS, *WITHOUT_EPSILON])}; all: those with an epsilon)" in told["compare"]
+    assert "[default: all]" in told["compare"]

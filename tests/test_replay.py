@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts import EVERY_METHOD, ONE_OF_EACH
-from replay import Purse, Recorder, compare, domain_of, loss_of, run
+from replay import Purse, Recorder, Replayer, compare, domain_of, loss_of, run
 from sfumato import CDiffGen, DiffGen, Schema
 from sfumato.engines.local import MemoryEngine
 from sfumato.errors import MethodError
@@ -167,9 +167,10 @@ class Doubled(MemoryEngine):
 
 @ONE_OF_EACH
 def test_a_debit_smaller_than_the_noise_is_caught(method: Method) -> None:
-    left, right, purse = Recorder(1), Recorder(1), Purse(Fraction(1))
+    left, purse = Recorder(1), Purse(Fraction(1))
     schedule = method.plan(SCHEMA, Fraction(1))
     method.publish(Cheap(engine([]), purse, left, domain_of(SCHEMA)), SCHEMA, schedule)
+    right = Replayer(left)
     method.publish(Cheap(engine([(0, 0, 0, 0)]), Purse(Fraction(1)), right, domain_of(SCHEMA)), SCHEMA, schedule)
     debit, one, two = purse.debits[-1], left.calls[-1], right.calls[-1]
     assert loss_of(debit, one, two) > debit.epsilon

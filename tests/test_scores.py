@@ -17,12 +17,14 @@ from hypothesis.errors import NoSuchExample
 from sfumato.errors import MethodError, PrivacyError
 from sfumato.privacy.scores import (
     SCORES,
+    Balance,
     BalancedMax,
     Beyond,
     CertaintyGain,
     Children,
     Deviation,
     Discernibility,
+    Gini,
     InfoGain,
     Max,
     PenaltyLeft,
@@ -37,7 +39,9 @@ ALL = [
     BALANCED,
     InfoGain(),
     Deviation(),
+    Gini(),
     Discernibility(),
+    Balance(),
     CertaintyGain(),
     PenaltyLeft(),
     Beyond(rows=7),
@@ -151,7 +155,7 @@ def test_a_record_moves_a_monotone_score_in_one_direction(score: Score) -> None:
     law()
 
 
-DIRECTION = {"ncp-left": -1}
+DIRECTION = {"gini": -1, "ncp-left": -1}
 """What a record does to scores that are penalties."""
 
 
@@ -226,6 +230,24 @@ def test_the_gains_of_the_papers_table() -> None:
 def test_the_weighted_gains_of_the_papers_table() -> None:
     assert of_one(WeightedGain(), PROFESSIONAL_ARTIST) == 0
     assert abs(of_one(WeightedGain(), BELOW_FORTY) - 8 * 144625 / 2**12) <= 4
+
+
+def test_the_impurities_of_the_papers_table() -> None:
+    assert of_one(Gini(), PROFESSIONAL_ARTIST) == -4 * 2**10
+    assert of_one(Gini(), BELOW_FORTY) == math.floor((25 / 7 - 7) * 2**10)
+    assert of_one(Gini(), np.zeros((3, 2), np.int64)) == 0
+
+
+def test_the_sensitivity_of_the_impurity_is_approached() -> None:
+    """A record of the other class in a large pure child costs almost 2."""
+    arrival = Arrival(((10**6, 0),), 0, 1)
+    assert units(Gini(), 2) - 3 <= -arrival.moved(Gini()) <= units(Gini(), 2)
+
+
+def test_a_split_at_the_median_is_balanced() -> None:
+    assert of_one(Balance(), np.array([[3, 1], [2, 2]])) == 0
+    assert of_one(Balance(), np.array([[3, 1], [0, 0]])) == -4
+    assert of_one(Balance(), np.array([[3, 1], [5, 0], [1, 0]])) == -4
 
 
 def test_candidates_are_scored_side_by_side() -> None:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, asdict, fields
+from dataclasses import asdict, fields
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ import sfumato
 from sfumato import METHODS, Method, Release, Schema, epsilon_of, find_data, named_only, refuse_other_schema
 from sfumato.audit import PAIRS, ExactFinding, Finding, attack, search
 from sfumato.audit.events import SCHEMA
-from sfumato.cli.options import EVERY, make_method, options_of, read_contestants, schema_option
+from sfumato.cli.options import ALL, EVERY, make_method, options_of, read_contestants, schema_option
 from sfumato.cli.show import Show, Steps, lacking, release_argument, reporting, table
 from sfumato.errors import MethodError, ReleaseError
 from sfumato.exact import write_fraction
@@ -49,8 +49,6 @@ SUFFIXES = (".html", ".htm")
 """How the names of pages end."""
 PAGE = "comparison.html"
 """The page of a comparison."""
-USUAL = ",".join(name for name, method in METHODS.items() if all(one.default is not MISSING for one in fields(method)))
-"""The methods that are compared unless others are named: all that take an epsilon and need nothing else."""
 HEADLINES = {
     "accuracy, tree on groups": "groups' tree",
     "accuracy, naive Bayes": "naive Bayes",
@@ -191,10 +189,10 @@ def _evaluated(release: Release, data: str, watch: Callable[[str], None]) -> Eva
 @click.argument("data", type=click.Path())
 @click.option(
     "--methods",
-    default=USUAL,
+    default=ALL,
     show_default=True,
-    help=f"The methods to compare ({', '.join(EVERY)}), each with its options after colons, such as "
-    "diffgen:specializations=10,mondrian:k=10,diffmulti:as-published.",
+    help=f"The methods to compare ({', '.join(EVERY)}; all: those with an epsilon), each with its options after "
+    "colons, such as diffgen:specializations=10,mondrian:k=10,diffmulti:as-published.",
 )
 @click.option(
     "--epsilon",

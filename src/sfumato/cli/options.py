@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 EVERY: Mapping[str, Any] = {**METHODS, **WITHOUT_EPSILON}
+ALL = "all"
+"""In the place of methods: all that have an epsilon and need no parameter."""
 """All methods, with and without epsilon."""
 _IN_MEMORY = [name for name, method in WITHOUT_EPSILON.items() if method.engines == ("local",)]
 """The methods that only one machine, in memory, counts for."""
@@ -236,13 +238,17 @@ def make_method(name: str, given: Mapping[str, Any], *, as_published: bool) -> M
 
 
 def read_contestants(text: str) -> list[Contestant]:
-    """Read methods, separated by commas, each with its options after colons.
+    """Read methods, separated by commas, each with its options after colons; `all` is all with an epsilon.
 
     A comma before what is no method's name belongs to the option before it, as in `mondrian:k=10:quasi=age,sex`.
     """
     written: list[str] = []
     for word in (word.strip() for word in text.split(",")):
-        if word.split(":")[0] in EVERY:
+        if word == ALL:
+            written += [
+                one for one, method in METHODS.items() if all(each.default is not MISSING for each in fields(method))
+            ]
+        elif word.split(":")[0] in EVERY:
             written.append(word)
         elif written and "=" in written[-1]:
             written[-1] += f",{word}"

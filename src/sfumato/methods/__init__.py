@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from sfumato.methods.cdiffgen import CDiffGen as CDiffGen
 from sfumato.methods.diffgen import DiffGen as DiffGen
 from sfumato.methods.diffmulti import DiffMulti as DiffMulti
+from sfumato.methods.diffp_c45 import DiffPC45 as DiffPC45
 from sfumato.methods.dpcocgen import DPCocGen as DPCocGen
+from sfumato.methods.dpcube import DPCube as DPCube
 from sfumato.methods.efpa import EFPA as EFPA
 from sfumato.methods.hay import Hay as Hay
 from sfumato.methods.laplace import Laplace as Laplace
@@ -19,7 +21,9 @@ from sfumato.methods.method import Method as Method
 from sfumato.methods.method import registered
 from sfumato.methods.noisefirst import NoiseFirst as NoiseFirst
 from sfumato.methods.phpartition import PHPartition as PHPartition
+from sfumato.methods.privbayes import PrivBayes as PrivBayes
 from sfumato.methods.privelet import Privelet as Privelet
+from sfumato.methods.rps import RPS as RPS
 from sfumato.methods.structurefirst import StructureFirst as StructureFirst
 
 METHODS: Mapping[str, type[Method]] = registered(globals().values(), Method)

@@ -56,6 +56,9 @@ class CDiffGen(DiffGen):
 
     name: ClassVar[str] = "cdiffgen"
     order: ClassVar[int] = 2
+    suits: ClassVar[str] = "counts of ranges along the cuts that DiffGen makes, for a workload that you name"
+    arithmetic: ClassVar[str] = "as diffgen; the part of the groups is shared among the levels of the tree"
+    unsuited: ClassVar[str] = "where classification is all that matters: diffgen is as good and faster"
     summary: ClassVar[str] = "DiffGen's tree with noise on its levels, made consistent, for range counts (Qian et al.)"
     additions: ClassVar[str] = (
         "exact least squares with exact variances, the budget of the levels chosen for a workload before counts are "

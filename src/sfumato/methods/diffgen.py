@@ -133,6 +133,11 @@ class DiffGen(WithMargins, Method):
 
     name: ClassVar[str] = "diffgen"
     order: ClassVar[int] = 1
+    suits: ClassVar[str] = "one table that serves classification and counts, with a class attribute"
+    arithmetic: ClassVar[str] = (
+        "half of the rest for h choices, half for the groups; margins first (half of epsilon, by `--for`)"
+    )
+    unsuited: ClassVar[str] = "without a class attribute; for the joint distribution of many attributes"
     summary: ClassVar[str] = (
         "generalizes one attribute value at a time, chosen privately, then counts the groups (Mohammed et al., KDD "
         "2011)"

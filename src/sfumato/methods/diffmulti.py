@@ -41,10 +41,12 @@ from sfumato.privacy.measurements import Draft, Measurement, Noisy
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.scores import (
     SCORES,
+    Balance,
     BalancedMax,
     Beyond,
     CertaintyGain,
     Discernibility,
+    Gini,
     Max,
     PenaltyLeft,
     Score,
@@ -75,6 +77,9 @@ Choice = Literal["joint", "separate"]
 Distribution = Literal["fair", "even"]
 """How specializations are shared out among children: by noisy sizes, or evenly."""
 
+OTHERS_SCORES = (WeightedGain.name, Beyond.name, Gini.name, Balance.name)
+"""Scores that only other methods choose by."""
+
 read_steps = number("Give for example 1000.")
 
 
@@ -84,6 +89,9 @@ class DiffMulti(WithMargins, Method):
 
     name: ClassVar[str] = "diffmulti"
     order: ClassVar[int] = 3
+    suits: ClassVar[str] = "classification, and tables without a class; dense regions become precise"
+    arithmetic: ClassVar[str] = "each path pays for its own choices and counts; margins first"
+    unsuited: ClassVar[str] = "where records must be generalized alike: every region has cuts of its own"
     summary: ClassVar[str] = (
         "splits every region in its own way, level by level, so that dense regions become precise (Al-Hussaeni et al.)"
     )
@@ -120,7 +128,7 @@ class DiffMulti(WithMargins, Method):
         "auto",
         "What a good specialization is: balanced (ours), max (the paper's), deviation or gain with a class attribute; "
         "ncp, discernibility or ncp-left (ncp as the paper has it) with or without one; auto is balanced or ncp.",
-        read=one_of(["auto", *(name for name in SCORES if name not in (WeightedGain.name, Beyond.name))]),
+        read=one_of(["auto", *(name for name in SCORES if name not in OTHERS_SCORES)]),
     )
     schedule: ScheduleName = parameter(
         "adaptive",

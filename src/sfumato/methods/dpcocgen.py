@@ -59,6 +59,9 @@ class DPCocGen(WithMargins, Method):
 
     name: ClassVar[str] = "dpcocgen"
     order: ClassVar[int] = 4
+    suits: ClassVar[str] = "synthetic people of a few attributes that keep their joint structure"
+    arithmetic: ClassVar[str] = "half of the rest for all cells, half for the groups; margins first"
+    unsuited: ClassVar[str] = "on domains of more than ten million cells: a few attributes only"
     summary: ClassVar[str] = (
         "groups the values of all attributes at once by co-clustering a noisy histogram (MODL), and counts the groups, "
         "for synthetic individuals (Benkhelif et al. 2017)"

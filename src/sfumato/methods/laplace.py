@@ -29,6 +29,9 @@ class Laplace(Method):
 
     name: ClassVar[str] = "laplace"
     order: ClassVar[int] = 9
+    suits: ClassVar[str] = "small domains: up to about as many cells as people"
+    arithmetic: ClassVar[str] = "all of epsilon on every cell"
+    unsuited: ClassVar[str] = "on large domains: a range adds up the noise of all its cells"
     summary: ClassVar[str] = (
         "puts noise on every combination of values (Dwork et al. 2006), which the papers compare with"
     )

@@ -35,6 +35,12 @@ class Parameters:
     """what it does, in one clause, for tables of methods"""
     order: ClassVar[int]
     """where it stands in lists: methods that others build on come first"""
+    suits: ClassVar[str] = ""
+    """what it is for"""
+    arithmetic: ClassVar[str] = ""
+    """how epsilon is shared, in one line"""
+    unsuited: ClassVar[str] = ""
+    """when not to use it"""
     additions: ClassVar[str] = ""
     """what we add to the method as published"""
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]]

@@ -16,7 +16,11 @@ MODELS: Mapping[str, str] = {
     "tree": "tree.TreeModel",
     "tree with the paper's weights": "tree.PaperTreeModel",
     "merged grid": "grid.MergedGridModel",
+    "pruned tree": "pruned.PrunedTreeModel",
+    "tree over cells": "cube.CubeModel",
     "exact tree": "tree.ExactTreeModel",
+    "network of families": "bayes.BayesModel",
+    "network of clipped families": "bayes.ClippedBayesModel",
     "boxes": "boxes.BoxModel",
     "network": "marginals.NetworkModel",
 }

@@ -15,25 +15,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 import sfumato
 from sfumato import (
+    RPS,
     TDS,
     Categorical,
     CDiffGen,
     DiffGen,
     DiffMulti,
+    DiffPC45,
     DPCocGen,
+    DPCube,
     Hay,
     Laplace,
     Method,
     MethodWithoutEpsilon,
     Mondrian,
     Nonnegative,
+    PrivBayes,
     Privelet,
     Release,
     Schema,
@@ -44,7 +48,7 @@ from sfumato.arrays import CodedRows, Integers
 from sfumato.datasets import write_grown
 from sfumato.evaluate.clusters import generalized_points, labels, match_point, points_of
 from sfumato.evaluate.fidelity import certainty_penalty, discernibility
-from sfumato.evaluate.learning import accuracy, cross_validated, held_out, majority_accuracy, teach
+from sfumato.evaluate.learning import accuracy, accuracy_of_regions, cross_validated, held_out, majority_accuracy, teach
 from sfumato.evaluate.runs import Key, Outcome
 from sfumato.papers.figures import Evidence, Found
 
@@ -68,10 +72,12 @@ CLUSTER = "cluster"
 
 @dataclass(frozen=True)
 class Variant:
-    """A method given the settings of a run, and how its counts become people."""
+    """A method given the settings of a run, how its counts become people, and who learns from it."""
 
     make: Callable[[Key], Method | MethodWithoutEpsilon]
     how: Nonnegative = "projection"
+    taught: Literal["groups", "records", "itself"] = "groups"
+    """what a learner sees: its groups, or records drawn from it; or nobody, where it is a classifier itself"""
 
 
 def _published(method: Any, score: str) -> Variant:
@@ -97,6 +103,8 @@ DM, DM_OURS = "DiffMulti discernibility, as published", "DiffMulti discernibilit
 NCP, NCP_OURS = "DiffMulti NCP, as published", "DiffMulti NCP, ours"
 MONDRIAN, TDS_5 = "InfoGain Mondrian, k = 60", "TDS, k = 5"
 LAPLACE = "Laplace baseline"
+C45, CUBE = "DiffP-C4.5 Max, as published", "DPCube, as published"
+BAYES, PARTITION = "PrivBayes, as published", "RPS, as published"
 FINEST, THOUSAND, COARSE = "as published, finest", "as published, 1,000 cells", "as published, 144 cells"
 DPCOCGEN_OURS = "DPCocGen, ours"
 HAY, HAY_OURS, PRIVELET = "Hay et al., as published", "Hay et al., best branching", "Privelet, as published"
@@ -120,6 +128,10 @@ VARIANTS: Mapping[str, Variant] = {
     MONDRIAN: Variant(lambda _key: Mondrian(k=60, score="infogain")),
     TDS_5: Variant(lambda _key: TDS(k=5)),
     LAPLACE: Variant(lambda _key: Laplace(), "clamp"),
+    C45: Variant(lambda _key: DiffPC45.as_published(), taught="itself"),
+    CUBE: Variant(lambda _key: DPCube.as_published(), "clamp"),
+    BAYES: Variant(lambda _key: PrivBayes.as_published(), "clamp", "records"),
+    PARTITION: Variant(lambda _key: RPS.as_published(), taught="itself"),
     FINEST: Variant(lambda _key: DPCocGen.as_published(), "clamp"),
     THOUSAND: Variant(lambda _key: DPCocGen.as_published(cells=1000), "clamp"),
     COARSE: Variant(lambda _key: DPCocGen.as_published(cells=144), "clamp"),
@@ -199,8 +211,19 @@ def learnt(key: Key) -> Outcome:
     """Publish and learn: CA in per cent, the number of groups, and the processor seconds of publishing."""
     train, test, schema = tables(key)
     release, seconds = timed(lambda: release_of(key, train, schema))
-    right = accuracy(release, coded(test, schema), VARIANTS[key["method"]].how, key.get("learner", "pruned tree"))
+    right = _share_right(release, coded(test, schema), VARIANTS[key["method"]], key)
     return {"CA": 100 * right, "groups": release.groups, "seconds": seconds}
+
+
+def _share_right(release: Release, test: CodedRows, variant: Variant, key: Key) -> float:
+    """The share of test rows whose class is predicted by who learns from the release, or by itself."""
+    learner = key.get("learner", "pruned tree")
+    if variant.taught == "groups":
+        return accuracy(release, test, variant.how, learner)
+    if variant.taught == "itself":
+        return accuracy_of_regions(release, test)
+    pupil = teach(learner, release.schema, release.sample_codes(seed=key["run"], how=variant.how))
+    return float((pupil.predict(test) == test[str(release.schema.target)]).mean())
 
 
 def raw(key: Key) -> Outcome:

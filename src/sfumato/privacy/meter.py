@@ -25,6 +25,7 @@ from sfumato.geometry.grid import Grid
 from sfumato.geometry.tree import Tree
 from sfumato.privacy.budget import FINEST_PART, GRAIN, Debit, grains_of
 from sfumato.privacy.choices import Choices, score_choices
+from sfumato.privacy.families import FAMILY_SCORES, Families
 from sfumato.privacy.measurements import Measurement, Noisy, Question
 from sfumato.privacy.mechanisms import CHOOSERS, Mechanisms
 from sfumato.privacy.misfits import SENSITIVITY, SIDES, UNIT, Misfits
@@ -263,6 +264,22 @@ class Meter:
 
             return guarded(chosen, _unanswered)
 
+    def select_family(self, candidates: Families, spend: Fraction, label: str, selection: Selection) -> int:
+        """Choose the child and the parents that hang together most; only their number leaves.
+
+        The derivations are in `families`, the proof of the choice in `selection.permute_and_flip`.
+        """
+        if type(candidates) is not Families or selection not in CHOOSERS:
+            raise PrivacyError("a family must be chosen from our own candidates, by one of our mechanisms", BLAME)
+        with self._alone():
+            tally, score = candidates.tally, FAMILY_SCORES[candidates.score]
+            price = self._price(tally, np.arange(tally.places), spend, label)
+            self._pay(
+                price, Debit(label, f"{selection} ({score.name})", Fraction(0), score.sensitivity, len(candidates))
+            )
+            rate = price.unit * score.unit / (SIDES * score.sensitivity)
+            return guarded(lambda: self._worst(candidates, selection, rate), _unanswered)
+
     def lots(self, count: int) -> Integers:
         """Draw large uniform numbers, for what is decided by lot. They do not depend on the data."""
         with self._alone():
@@ -348,8 +365,8 @@ class Meter:
         scored = score_choices(choices, self._look(choices.tally), score, price.multiples)
         return choices.chosen(self._mechanisms.choose(selection, scored, rate))
 
-    def _worst(self, candidates: Misfits, selection: Selection, rate: Fraction) -> int:
-        """The marginal that was paid for, chosen by true misfits."""
+    def _worst(self, candidates: Misfits | Families, selection: Selection, rate: Fraction) -> int:
+        """The marginal that was paid for, chosen by true scores."""
         scores = candidates.scores(self._look(candidates.tally))
         return int(self._mechanisms.choose(selection, Scored.alone(scores, np.array([0, len(scores)])), rate)[0])
 

@@ -364,6 +364,65 @@ class Discernibility(Score):
         return np.asarray(-(squares // totals * steps + squares % totals * steps // totals), np.int64)
 
 
+@dataclass(frozen=True)
+class Gini(Score):
+    """The Gini impurity that the children leave, weighted by their records; less is better (Friedman and Schuster).
+
+    S = -sum over children c of n_c (1 - sum over classes k of (n_ck / n_c)^2) = sum over c of (Q_c / n_c - n_c), with
+    Q_c the sum of n_ck^2; a child without records has 0.
+
+    Sensitivity 2, monotone. A record of class k in child c changes Q_c / n_c as it does in `Discernibility`, classes
+    being its children: by at most 1, and down by less than 1. From that 1 is taken, so S falls by 0 or more, and by
+    less than 2. Each child's term is rounded down to the grid, exactly: n_c is whole, so that is rounding down
+    Q_c / n_c. What never rises does not when it is rounded down, and it falls by one unit more at most.
+    """
+
+    name: ClassVar[str] = "gini"
+    unit: ClassVar[Fraction] = Fraction(1, 2**10)
+    monotone: ClassVar[bool] = True
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = True
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """2 plus the rounding."""
+        return 2 + self.unit
+
+    def of(self, children: Children) -> Integers:
+        """The sum of floor(Q_c / (n_c unit)) - n_c / unit."""
+        counts: NDArray[Any] = children.counts
+        if int(counts.sum(axis=1).max(initial=0)) >= 2**31:
+            counts = counts.astype(object)
+        sizes = counts.sum(axis=1)
+        least_one, squares, steps = np.maximum(sizes, 1), (counts * counts).sum(axis=1), self.unit.denominator
+        purity = squares // least_one * steps + squares % least_one * steps // least_one
+        return np.asarray(children.sum(purity - sizes * steps), np.int64)
+
+
+@dataclass(frozen=True)
+class Balance(Score):
+    """How far the children are from holding equally many records; less is better: a split of score 0 is at the median.
+
+    S = -(the largest child's records less the smallest's), of two children -| |L| - |R| |. Sensitivity 1: a record
+    raises one child by 1, and with it the largest by 0 or 1 and the smallest by 0 or 1, so their difference moves by 1
+    at most. Not monotone.
+    """
+
+    name: ClassVar[str] = "balance"
+    unit: ClassVar[Fraction] = Fraction(1)
+    monotone: ClassVar[bool] = False
+    positional: ClassVar[bool] = False
+    needs_classes: ClassVar[bool] = False
+
+    def sensitivity(self, _classes: int, /) -> Fraction:
+        """1, as derived above."""
+        return Fraction(1)
+
+    def of(self, children: Children) -> Integers:
+        """The differences of sizes."""
+        sizes, first = children.counts.sum(axis=1), children.starts[:-1]
+        return np.asarray(np.minimum.reduceat(sizes, first) - np.maximum.reduceat(sizes, first))
+
+
 PENALTY = 2**16
 """The whole domain's normalized certainty penalty, of which others are parts."""
 
@@ -477,7 +536,9 @@ SCORES: dict[str, type[Score]] = {
     InfoGain.name: InfoGain,
     WeightedGain.name: WeightedGain,
     Deviation.name: Deviation,
+    Gini.name: Gini,
     Discernibility.name: Discernibility,
+    Balance.name: Balance,
     CertaintyGain.name: CertaintyGain,
     PenaltyLeft.name: PenaltyLeft,
     Beyond.name: Beyond,

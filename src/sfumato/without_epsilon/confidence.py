@@ -83,6 +83,9 @@ class Confidence(MethodWithoutEpsilon):
 
     name: ClassVar[str] = "confidence"
     order: ClassVar[int] = 1
+    suits: ClassVar[str] = "a sample of records, each as fine as public knowledge lets it be"
+    arithmetic: ClassVar[str] = "no epsilon: a cap on what a group lets someone claim"
+    unsuited: ClassVar[str] = "as mondrian; for classification by groups, which overlap"
     summary: ClassVar[str] = (
         "capped confidence, **no epsilon**: samples the records and generalizes each just as far as it needs, so that "
         "nobody can claim more from it than public statistics lead to expect (Sattar et al.)"

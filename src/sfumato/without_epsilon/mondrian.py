@@ -42,6 +42,9 @@ class Mondrian(KAnonymous):
 
     name: ClassVar[str] = "mondrian"
     order: ClassVar[int] = 2
+    suits: ClassVar[str] = "where the law asks for k-anonymity, with regions of their own"
+    arithmetic: ClassVar[str] = "no epsilon: exact counts, k people or more in each group"
+    unsuited: ClassVar[str] = "where privacy must hold against someone who knows more than the quasi-identifiers"
     summary: ClassVar[str] = (
         "k-anonymity, **no epsilon**: splits every region in its own way while each part keeps k records, optionally l "
         "sensitive values (LeFevre et al.)"

@@ -52,6 +52,9 @@ class TDS(KAnonymous):
 
     name: ClassVar[str] = "tds"
     order: ClassVar[int] = 3
+    suits: ClassVar[str] = "k-anonymity for classification, with the same generalization for all"
+    arithmetic: ClassVar[str] = "no epsilon: exact counts, k people or more in each group"
+    unsuited: ClassVar[str] = "as mondrian"
     summary: ClassVar[str] = (
         "k-anonymity, **no epsilon**: specializes one value at a time by information gain per loss of anonymity (Fung "
         "et al., ICDE 2005)"
