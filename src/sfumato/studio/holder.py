@@ -235,7 +235,9 @@ def person(studio: Studio, asked: Asked) -> Response:
     plain: Mapping[str, Any] = facts.plain()
     named, rows = plain.get("person"), plain.get("rows_per_person", 1)
     keys = f"person: {named or 'patient'}\nrows_per_person: {rows}"
-    same = f"# in {found.schema_path.name}\n{keys}", "schema.person, schema.rows_per_person"
+    lines = f"# in {found.schema_path.name}\n{keys}\n" if "person" in Schema.model_fields else ""
+    python = f"schema = sfumato.Schema.load({literal(found.schema_path.name)})"
+    same = f"{lines}{command('check', found.word)}", python
     return page(
         "person.html",
         studio,
@@ -246,7 +248,7 @@ def person(studio: Studio, asked: Asked) -> Response:
         named=named,
         rows=rows,
         able="person" in Schema.model_fields,
-        same=same if "person" in Schema.model_fields else None,
+        same=same,
     )
 
 

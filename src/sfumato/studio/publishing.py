@@ -176,7 +176,7 @@ def save_plan(studio: Studio, asked: Asked) -> Response:
         epsilon=form.get("epsilon", "").strip()[:40],
         parameters={name: form[f"p-{name}"].strip() for name in known if form.get(f"p-{name}", "").strip()},
         rows=form.get("rows", "").strip()[:40],
-        questions=form.get("questions", "")[:100_000],
+        questions="\n".join(form.get("questions", "")[:100_000].splitlines()),
         out=form.get("out", "").strip(),
     )
     kept.made()

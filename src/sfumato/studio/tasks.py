@@ -199,8 +199,8 @@ def recommendation(results: Results) -> list[str]:
             continue
         sign = -1 if MEASURES[name].better == "higher" else 1
         best, *others = sorted(able, key=lambda one: sign * one.mean)
-        text = f"{title}, at epsilon {middle}: {best.method} is best ({_told(name, best.mean)}"
-        text += f"; next is {others[0].method} with {_told(name, others[0].mean)})" if others else ")"
+        text = f"{title}, at epsilon {middle}: {best.method}, {_told(name, best.mean)}"
+        text += f", is best; next is {others[0].method}, {_told(name, others[0].mean)}" if others else ""
         near = others and best.standard_error is not None and abs(best.mean - others[0].mean) < 2 * best.standard_error
         words.append(text + (", but the two can hardly be told apart." if near else "."))
     return words
