@@ -239,7 +239,7 @@ def release_task(facts: Facts, watch: Watch) -> dict[str, Any]:
     return {
         "about": about,
         "good": good,
-        "held": held,
+        "held": held.replace("<h4", '<h3 class="label"').replace("</h4>", "</h3>"),
         "parts": parts,
     }
 
