@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import os
 import re
-import socket
 import statistics
 import tempfile
 import threading
@@ -23,7 +22,7 @@ import uvicorn
 
 from sfumato.studio.desk import Desk
 from sfumato.studio.guard import ADDRESS, Door
-from sfumato.studio.server import make_app
+from sfumato.studio.server import bound_to, make_app
 
 REPEATS = 15
 LIMIT = 200.0
@@ -39,7 +38,7 @@ SCREENS = {
     "Publish": "/publish?data=adult",
     "Account": "/account?data=adult",
     "Release": "/release?release=release",
-    "a pair": "/release/pair?release=release&one=education&other=occupation",
+    "a pair, drawn anew": "/release/pair?release=release&one=education&other=occupation",
     "records": "/release/records?release=release",
 }
 
@@ -108,9 +107,7 @@ def measure(browser: Browser) -> None:
 
 def main() -> None:
     """Serve a studio to this process."""
-    bound = socket.socket()
-    bound.bind((ADDRESS, 0))
-    bound.listen()
+    bound = bound_to(0)
     door = Door(bound.getsockname()[1])
     with tempfile.TemporaryDirectory() as folder:
         config = uvicorn.Config(make_app(Desk(Path(folder)), door), log_config=None, access_log=False)

@@ -405,7 +405,7 @@ def test_a_plan_that_was_changed_meanwhile_is_not_published(people: Visitor) -> 
     assert not (people.folder / "people.ledger").exists()
 
 
-def killed_while_publishing(facts: dict[str, str], watch: object) -> None:
+def killed_while_publishing(facts: dict[str, str], _: object) -> None:
     """Publish, and be killed when a round was paid for."""
 
     def dying(step: str, *_: int) -> None:
@@ -458,7 +458,7 @@ def ignoring(_: object, watch: object) -> None:
     forever(_, watch)
 
 
-def failing(_: object, watch: object) -> None:
+def failing(*_: object) -> None:
     """Work that fails with a value in its message."""
     raise RuntimeError(SECRET)
 

@@ -175,7 +175,7 @@ def test_a_new_user_goes_from_a_file_to_an_answer(seen: Seen) -> None:
     assert seen.complaints == []
 
 
-def test_every_screen_passes_axe_and_fits_a_phone_by_night(seen: Seen, tmp_path: Path) -> None:
+def test_every_screen_passes_axe_and_fits_a_phone_by_night(seen: Seen) -> None:
     screens = [f"/{name}?data=visits.csv" for name in ("table", "schema", "person", "plan", "compare", "publish")]
     screens += ["/account?data=visits.csv", "/taxonomy?data=visits.csv&column=job", "/table"]
     screens += ["/release", "/release?release=visits-release", "/release/records?release=visits-release"]

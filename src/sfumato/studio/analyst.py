@@ -91,9 +91,18 @@ def _drawn(studio: Studio, word: str, path: str, found: Release) -> Work:
 
 def held(studio: Studio, asked: Asked) -> Response:
     """What a release holds, when it is drawn."""
+    return _part(studio, asked, "held.html")
+
+
+def good(studio: Studio, asked: Asked) -> Response:
+    """What a release is good for, when that was found out."""
+    return _part(studio, asked, "good.html")
+
+
+def _part(studio: Studio, asked: Asked, template: str) -> Response:
     word = asked.query.get("release", "")
     path, found = studio.desk.open_release(word)
-    return piece("held.html", "release", work=_drawn(studio, word, str(path), found), release_word=word)
+    return piece(template, "release", work=_drawn(studio, word, str(path), found), release_word=word)
 
 
 def ask(studio: Studio, asked: Asked) -> Response:
@@ -243,6 +252,7 @@ def verify(studio: Studio, asked: Asked) -> Response:
 ROUTES = {
     ("GET", "/release"): screen(release),
     ("GET", "/release/held"): screen(held),
+    ("GET", "/release/good"): screen(good),
     ("GET", "/release/pair"): screen(pair),
     ("GET", "/release/records"): screen(records),
     ("GET", "/release/certificate"): screen(certificate),

@@ -46,7 +46,8 @@ HEADERS = {
 }
 """What every answer carries. Pictures colour their shapes by style attributes, which run nothing."""
 OPENED = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/">
-<link rel="icon" href="/static/icon.svg"><title>Sfumato studio</title></head><body><p><a href="/">Open the studio</a></p></body></html>"""
+<link rel="icon" href="/static/icon.svg"><title>Sfumato studio</title></head>
+<body><p><a href="/">Open the studio</a></p></body></html>"""
 """What the opening address answers: a page of ours that goes on, since a Strict cookie does not follow a redirect that
 began elsewhere.
 """

@@ -94,7 +94,7 @@ def serve(
     desk = Desk(folder, data, read_only=read_only)
     if data is not None and not read_only:
         desk.find(data)
-    bound = _bound(port)
+    bound = bound_to(port)
     door = Door(bound.getsockname()[1])
     server = uvicorn.Server(
         uvicorn.Config(
@@ -108,13 +108,17 @@ def serve(
     server.run(sockets=[bound])
 
 
-def _bound(port: int) -> socket.socket:
-    """Bind a port of this machine's own address."""
-    bound = socket.socket()
+def bound_to(port: int) -> socket.socket:
+    """Bind a port of this machine's own address; 0 for any that is free.
+
+    The protocol is named so that the server sends small answers at once instead of waiting for more to send.
+    """
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((ADDRESS, port))
     except OSError:
         bound.close()
         raise MethodError(f"port ({port}) must be free", "Give another with --port, or none.") from None
+    bound.listen()
     return bound
