@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-scale reproduce reproduce-quick \
-  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale \
+.PHONY: demo studio test test-scale reproduce reproduce-quick \
+  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale bench-studio \
   audit fire fuzz smoke dist lock pip-audit docs site clean
 
 $(VENV)/.base: pyproject.toml
@@ -31,6 +31,15 @@ demo: $(VENV)/.base
 	@echo
 	@echo "One page about all of it, to open in a browser"
 	$(BIN)/sfumato report demo/release --out demo/report.html
+
+$(VENV)/.studio: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[studio]'
+	@touch $@ $(VENV)/.base
+
+# The studio on the bundled table, in demo/; PORT=8000 for a port of your own.
+studio: $(VENV)/.studio
+	@mkdir -p demo && cd demo && ../$(BIN)/sfumato studio adult $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks fuzz
@@ -103,6 +112,9 @@ bench-syntactic:
 
 bench-confidence: $(VENV)/.dev
 	$(BIN)/sfumato reproduce confidence
+
+bench-studio: $(VENV)/.dev
+	$(BIN)/python benchmarks/studio.py
 
 audit: $(VENV)/.dev
 	$(BIN)/python tests/large_audit.py

@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "sfumato"
 FOUNDATION = ("errors", "arrays", "exact", "storage")
-FACES = ("audit", "cli", "compare", "evaluate", "papers", "pictures", "report")
+FACES = ("audit", "cli", "compare", "evaluate", "papers", "pictures", "report", "studio")
 LAYERS = (
     ("public facts", ("schema", "geometry", "modl", "datasets")),
     ("TRUSTED: the only door", ("privacy",)),

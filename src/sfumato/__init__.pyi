@@ -42,6 +42,7 @@ from sfumato.modl import Step as Step
 from sfumato.places import find_data as find_data
 from sfumato.places import named_only as named_only
 from sfumato.places import refuse_other_schema as refuse_other_schema
+from sfumato.places import tables_below as tables_below
 from sfumato.privacy.budget import Debit as Debit
 from sfumato.privacy.budget import NonPrivate as NonPrivate
 from sfumato.privacy.budget import Schedule as Schedule
@@ -93,6 +94,7 @@ from sfumato.schema.schema import Predictor as Predictor
 from sfumato.schema.schema import Schema as Schema
 from sfumato.schema.schema import kinds_of as kinds_of
 from sfumato.schema.taxonomy import Taxonomy as Taxonomy
+from sfumato.schema.yaml import read_comments as read_comments
 from sfumato.tables.draft import Drafted as Drafted
 from sfumato.tables.encode import Coded as Coded
 from sfumato.tables.findings import Finding as Finding

@@ -144,9 +144,16 @@ def coded(table: Any, schema: Schema, *, misfits: bool = False) -> Coded:
     return found
 
 
-def raw_rows(table: Any, columns: Sequence[str]) -> pa.Table:
-    """Read some columns of a table (a path or a frame) as they are."""
-    return pa.Table.from_batches(list(open_table(table).batches(list(columns))))
+def raw_rows(table: Any, columns: Sequence[str] | None = None, rows: int | None = None) -> pa.Table:
+    """Read some columns of a table (a path or a frame) as they are, or all; all rows, or so many of the first."""
+    opened = open_table(table)
+    names = list(opened.columns if columns is None else columns)
+    kept: list[pa.RecordBatch] = []
+    for batch in opened.batches(names):
+        kept.append(batch if rows is None else batch.slice(0, rows - sum(map(len, kept))))
+        if rows is not None and sum(map(len, kept)) >= rows:
+            break
+    return pa.Table.from_batches(kept) if kept else pa.table({name: pa.nulls(0) for name in names})
 
 
 def classify(release: Release, table: Any) -> NDArray[np.str_]:

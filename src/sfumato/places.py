@@ -8,6 +8,7 @@ pays.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from contextlib import suppress
@@ -20,7 +21,7 @@ from sfumato.errors import LedgerError, ReleaseError, SchemaError, TableError
 from sfumato.schema.attributes import Categorical
 from sfumato.schema.schema import Column, Schema
 from sfumato.storage import replaced_file
-from sfumato.tables.databases import MARK, Query, base_tables, is_database, own_name, parted
+from sfumato.tables.databases import MARK, Query, base_tables, is_database, own_name, parted, tables_of
 from sfumato.tables.microdata import is_workbook, parted_workbook
 from sfumato.tables.sources import Encoded
 from sfumato.tables.streams import fixed_folder, is_parquet, is_pattern, parquet_files
@@ -31,6 +32,8 @@ SUFFIXES = re.compile(
     r"\.(csv|tsv|parquet|json|jsonl|ndjson|sav|zsav|por|dta|sas7bdat|xpt|xlsx|xls|xlsm|xlsb|ods)(\.gz)?$", re.IGNORECASE
 )
 """The endings of a file that do not belong to its table's name."""
+DEEPEST, MOST_LISTED = 3, 500
+"""Tables are listed so many folders deep, and no more than so many of them."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,31 @@ def _in_workbook(data: str, table: str | None, schema_path: str | None) -> DataS
 
 def _in_database(path: Path, table: str | None) -> str:
     return f"{path}{MARK}{table}" if table else str(path)
+
+
+def tables_below(folder: Path) -> list[str]:
+    """List the words for tables that lie in a folder or below it, as paths from there, tables of databases by name.
+
+    What is hidden is not listed, nor what cannot be read, nor what lies in a release.
+    """
+    found: list[str] = []
+    for place, inner, files in os.walk(folder):
+        here = Path(place)
+        depth = len(here.relative_to(folder).parts)
+        inner[:] = sorted(one for one in inner if not one.startswith(".")) if depth < DEEPEST else []
+        if "manifest.json" in files:
+            inner[:] = []
+            continue
+        for name in sorted(one for one in files if not one.startswith(".")):
+            word = str((here / name).relative_to(folder))
+            if is_database(name):
+                with contextlib.suppress(TableError):
+                    found += [f"{word}{MARK}{table}" for table in tables_of(here / name)]
+            elif SUFFIXES.search(name):
+                found.append(word)
+        if len(found) >= MOST_LISTED:
+            break
+    return found[:MOST_LISTED]
 
 
 def named_only(schema: Schema, names: str | None) -> Schema:

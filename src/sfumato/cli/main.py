@@ -63,6 +63,10 @@ COMMANDS = {
         "claims.",
     ),
     "audit": ("measure", "Attack a method: publish neighbouring tables many times and bound its epsilon from below."),
+    "studio": (
+        "studio",
+        "Open a local page on which all of it is done: from a table to a release, and from a release to answers.",
+    ),
     "account": ("holder", "Show and settle what a table has paid."),
     "taxonomy": ("holder", "Carry taxonomies to and from hierarchy CSV files."),
     "schema": ("publish", "Print the JSON Schema of schema files, for editors."),

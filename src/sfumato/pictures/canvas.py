@@ -139,7 +139,7 @@ def draw_panels(out: str | Path, title: str, panels: Sequence[Panel], *, note: s
         for one in axes.flat[len(panels) :]:
             one.set_axis_off()
         for one, panel in zip(axes.flat, panels, strict=False):
-            _draw_panel(one, panel, styles)
+            draw_curves(one, panel, styles)
         drawn = [one.get_legend_handles_labels() for one in axes.flat]
         told = {label: handle for handles, labels in drawn for handle, label in zip(handles, labels, strict=True)}
         figure.legend(
@@ -166,7 +166,8 @@ def shortly(value: float) -> str:
     return f"{value / MILLION:,.6g} M" if abs(value) >= MILLION else f"{value:,.6g}"
 
 
-def _draw_panel(axes: Any, panel: Panel, styles: Mapping[str, int]) -> None:
+def draw_curves(axes: Any, panel: Panel, styles: Mapping[str, int]) -> None:
+    """Draw a panel on axes, each curve in the style of its number."""
     for curve in panel.curves:
         index = styles[curve.name]
         beside = APART * (index - (len(styles) - 1) / 2) if panel.places else 0.0

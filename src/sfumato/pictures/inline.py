@@ -19,14 +19,14 @@ import html
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 from sfumato.arrays import Booleans, Floats
-from sfumato.pictures.canvas import styled
+from sfumato.pictures.canvas import Panel, draw_curves, styled
 
 INK, SOFT, LINE, FILL, BAND, ACCENT, PAPER = (f"#01020{number}" for number in range(1, 8))
 """The colours that may be drawn with: letters, lesser letters, rules, areas, intervals, what stands out, and the
@@ -85,6 +85,8 @@ HIGH = 280.0
 """The height of the picture of half-widths, in pixels."""
 GUIDES = (1.0, 0.1, 0.01)
 """Half-widths that are all, a tenth and a hundredth of the answer."""
+CURVES_HIGH = 240.0
+"""The height of curves without their names, in pixels."""
 NODE_HIGH, RIBBON_HIGH = 44.0, 46.0
 """The heights of a node and of a ribbon, in pixels."""
 TEXTURES = ("", "////", "....", "xxxx")
@@ -313,6 +315,24 @@ def _draw_guide(axes: Any, share: float, across: tuple[float, float], up: tuple[
     above = end[0] < across[1]
     offset, side = ((0, 3), "center") if above else ((4, -3), "left")
     axes.annotate(f"{share:.0%}", end, offset, textcoords="offset points", ha=side, fontsize=SMALL, color=SOFT)
+
+
+def draw_panel(panel: Panel, width: float, label: str, class_: str) -> str:
+    """Draw curves over a quantity, named where there is room: above the picture."""
+    names = list(dict.fromkeys(curve.name for curve in panel.curves))
+    across = max(int(width // 110), 1)
+    above = 16.0 * -(-len(names) // across) + 6
+    high = CURVES_HIGH + above
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_axes((52 / width, 40 / high, (width - 66) / width, CURVES_HIGH / high - 60 / high))
+        draw_curves(axes, replace(panel, title="", levels=()), {name: at for at, name in enumerate(names)})
+        axes.tick_params(length=3, width=0.8, labelsize=SMALL, labelcolor=SOFT)
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1.02), ncols=across, fontsize=SMALL, frameon=False, borderpad=0.1
+        )
+
+    return picture((width, high), draw, label, class_)
 
 
 @dataclass(frozen=True)

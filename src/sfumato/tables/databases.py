@@ -72,13 +72,18 @@ def open_database(source: str | Path) -> Table:
     path, table = parted(source)
     opened = _database(path)
     if not table:
-        listed = sorted(set(_tables(path, opened).values()))
         raise TableError(
-            f"a table of {path} must be named", f"Give {path.name}{MARK}table or --table; it has {some(listed)}."
+            f"a table of {path} must be named",
+            f"Give {path.name}{MARK}table or --table; it has {some(tables_of(path))}.",
         )
     own_name(path, table)
     name = ".".join(streams.quoted(piece) for piece in table.split("."))
     return _selected(path, f"SELECT * FROM {name}", opened)
+
+
+def tables_of(path: Path) -> list[str]:
+    """The names of a database's tables."""
+    return sorted(set(_tables(path, _database(path)).values()))
 
 
 def own_name(path: Path, table: str) -> str:
