@@ -16,8 +16,8 @@ import pytest
 
 from command_line import SCHEMA, done, done_json, people, refused, write
 from sfumato.cli.options import read_contestants
-from sfumato.cli.show import bar
 from sfumato.errors import MethodError
+from sfumato.progress import bar
 
 QUICK = ("--methods", "diffgen:specializations=2,mondrian:k=10", "--epsilon", "0.5,1", "--runs", "2", "--workers", "1")
 LIGHT = (*QUICK, "--measures", "information")

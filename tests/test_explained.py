@@ -16,7 +16,7 @@ import pytest
 import sfumato
 from command_line import done, publish, run
 from forging import forge_text
-from kinds import EVERY_KIND, SMALL
+from kinds import SMALL
 from sfumato import About, Account, Laplace, Release, Schema, datasets
 from sfumato.errors import ReleaseError
 from sfumato.release.folder import EXPLAINING
@@ -43,7 +43,9 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     schema = adult.schema.only(["age", "sex", "education", "income"])
     account = Account(place / "adult.ledger", schema)
     method = sfumato.DiffGen(specializations=3)
-    account.publish(adult.table, method, 1, out=place / "release", about=place / "about.yaml", synthetic="parquet")
+    account.publish(
+        adult.table.slice(0, 5000), method, 1, out=place / "release", about=place / "about.yaml", synthetic="parquet"
+    )
     return place / "release"
 
 
@@ -143,7 +145,7 @@ def test_the_data_package_is_valid(published: Path) -> None:
     assert found.valid, found.flatten(["type", "note"])
 
 
-@EVERY_KIND
+@pytest.mark.parametrize("kind", SMALL)
 def test_every_kind_of_release_explains_itself(kind: str) -> None:
     made = SMALL[kind]()
     texts = made.explained(dict.fromkeys(("records.parquet", "schema.json"), "0" * 64))
@@ -210,3 +212,43 @@ def test_nothing_is_spent_where_about_is_wrong() -> None:
     done(*publish(), "--about", "about.yaml", "--synthetic", "csv")
     assert Path("out/synthetic.csv").exists()
     assert "A census, in part" in Path("out/README.md").read_text()
+
+
+def test_people_in_a_folder_hold_no_formula(tmp_path: Path) -> None:
+    """A spreadsheet must not run what a label says; the file is still the one that anyone draws."""
+    labels = ["=cmd()", "-5", "plain"]
+    schema = Schema.loads(f"attributes: {{'@who': {{kind: categorical, taxonomy: {json.dumps(labels)}}}}}")
+    account = Account(tmp_path / "people.ledger", _confirmed(schema))
+    table = pd.DataFrame({"@who": labels * 40})
+    account.publish(table, Laplace(), 1, out=tmp_path / "out", synthetic="csv")
+    with (tmp_path / "out" / "synthetic.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["'@who"]
+    assert {row[0] for row in rows} == {"'=cmd()", "'-5", "plain"}
+    assert "apostrophe" in (tmp_path / "out" / "README.md").read_text()
+    (fields,) = (
+        one["schema"]["fields"]
+        for one in json.loads((tmp_path / "out" / "datapackage.json").read_text())["resources"]
+        if one["name"] == "synthetic"
+    )
+    assert [one["name"] for one in fields] == header
+    checks = {check.about: check.says for check in sfumato.verify(tmp_path / "out").checks}
+    assert "those that anyone draws" in checks["explanations"]
+
+
+@pytest.mark.parametrize("method", [sfumato.Marginals(), sfumato.PrivBayes()], ids=lambda one: one.name)
+def test_a_network_is_told_as_one(method: sfumato.Method, tmp_path: Path) -> None:
+    """Whoever opens the release of a network is not told of groups that nobody counted."""
+    adult = datasets.adult()
+    schema = adult.schema.only(["sex", "education", "race", "income"])
+    few = adult.table.slice(0, 300)
+    release = sfumato.seeded_release(few, schema, method, "1", 3)
+    release.save(tmp_path / "out", synthetic="csv")
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert release.extent == "a network of 4 attributes"
+    assert "groups with counts" not in text
+    assert "network" in text
+    card = sfumato.evaluate.scorecard(release, few)
+    assert not card.information
+    assert any("a network, not groups" in one for one in card.left_out)
+    assert all(one.taught_by == "drawn records" for one in card.lessons)

@@ -15,8 +15,7 @@ import pytest
 
 from command_line import run
 from kinds import EVERYONE
-from sfumato import Release, Schema
-from sfumato.cli.releases import defused
+from sfumato import Release, Schema, defused
 from sfumato.cli.show import Show, table, visible, visible_json
 from sfumato.errors import ReleaseError
 from sfumato.geometry.grid import Grid

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
+import pytest
 
 from command_line import SCHEMA, people
 from sfumato import Account, DiffGen, DiffMulti, Schema
-from sfumato.cli.show import STEPS, Progress
 from sfumato.privacy.budget import Schedule
+from sfumato.progress import STEPS, Progress, steps_watched
 
 
 def test_rounds_beyond_the_plan_are_told_without_their_number() -> None:
@@ -47,3 +50,48 @@ def test_every_round_of_a_plan_is_told_and_nothing_that_was_counted(tmp_path: Pa
     ]
     assert sorted(line.split(": ")[1] for line in rounds) == sorted(plan)
     assert told == lines(people(299), method, tmp_path), "one person more or less is not told"
+
+
+class Notebook:
+    """Stands for IPython in a notebook: what is shown, and what it changes to."""
+
+    def __init__(self, kernel: object) -> None:
+        self.shown: list[str] = []
+        self._shell, self.display = SimpleNamespace(kernel=kernel), SimpleNamespace(display=self.begin)
+
+    def get_ipython(self) -> SimpleNamespace:
+        return self._shell
+
+    def begin(self, bundle: dict[str, str], *, raw: bool, display_id: bool) -> Notebook:
+        return self.update(bundle, raw=raw and display_id)
+
+    def update(self, bundle: dict[str, str], *, raw: bool) -> Notebook:
+        assert raw
+        self.shown.append(bundle["text/html"])
+        return self
+
+
+def test_a_notebook_shows_a_bar_without_being_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = Notebook(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    account = Account(tmp_path / "people.ledger", Schema.loads(SCHEMA.replace("budget: 4\n", "")))
+    account.publish(people(300), DiffGen(specializations=3), 1, unsafe_seed=1)
+    assert "reading the table" in notebook.shown[0]
+    assert any('<progress value="0.' in one and "round 2 of" in one for one in notebook.shown)
+    assert notebook.shown[-1] == "", "it goes away"
+    before = len(notebook.shown)
+    account.publish(people(300), DiffGen(specializations=3), 1, unsafe_seed=1, watch=lambda _: None)
+    with steps_watched(lambda _done, _all: None, "runs") as tell:
+        tell(1, 2)
+    assert len(notebook.shown) == before, "whoever watches is told instead"
+    with steps_watched(None, "runs") as tell:
+        tell(1, 2)
+    assert notebook.shown[before:] == ['<progress value="0.5000" max="1"></progress> <span>runs: 1 of 2</span>', ""]
+
+
+def test_a_terminal_shows_no_bar_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Notebook(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", terminal)
+    with steps_watched(None, "runs") as tell:
+        tell(1, 2)
+    assert not terminal.shown

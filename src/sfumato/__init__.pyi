@@ -73,6 +73,8 @@ from sfumato.release.promises import Promise as Promise
 from sfumato.release.questions import Condition as Condition
 from sfumato.release.readme import FOLDER as FOLDER
 from sfumato.release.records import count_names as count_names
+from sfumato.release.records import defused as defused
+from sfumato.release.records import plain_text as plain_text
 from sfumato.release.release import Release as Release
 from sfumato.release.risk import GroupRisk as GroupRisk
 from sfumato.release.risk import Odds as Odds

@@ -35,6 +35,7 @@ from sfumato.privacy.mechanisms import Exact, Mechanisms
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.noise import SeededStream, Stream, SystemStream, uniform_below
 from sfumato.privacy.tally import Domain
+from sfumato.progress import rounds_watched
 from sfumato.release.about import About
 from sfumato.release.folder import space_for
 from sfumato.release.manifest import Manifest
@@ -127,9 +128,9 @@ class Account:
         refuses it. `about` is what users must know: a file, or plain values, with a title, a publisher, a licence and
         more. `synthetic` adds a file of synthetic people to the folder. The table is counted on this
         machine, its codes in `memory` (such as "4GB"; a share of what is free, if not given) as far as they fit, else
-        in `scratch` (beside the ledger, if not given); or, if the `engine` is spark, by Spark at `master`.
+        in `scratch` (beside the ledger, if not given); or, if the `engine` is spark, by Spark at `master`. `watch` is
+        told what begins; without it, a notebook shows a bar.
         """
-        report = watch or _silent
         said = _said(about, unsafe_seed)
         counting = Counting.of(engine, memory, master, scratch or self._ledger.path.resolve().parent)
         others = OtherLedgers(self._ledger.path, table, other_people)
@@ -140,7 +141,8 @@ class Account:
                 raise MethodError(f"{method.name} must be published without epsilon", "Leave epsilon out.")
             counting.refuse_other_than(method.engines, method.name)
             place = _Out(out, said, synthetic)
-            return self._publish_openly(table, method, despite_budget, others, place, unsafe_seed, report)
+            with rounds_watched(watch, None) as report:
+                return self._publish_openly(table, method, despite_budget, others, place, unsafe_seed, report)
         if not isinstance(method, Method):
             raise MethodError("method must be one of sfumato.METHODS or sfumato.WITHOUT_EPSILON", "Choose one of them.")
         if epsilon is None:
@@ -150,7 +152,8 @@ class Account:
         price = epsilon_of(epsilon)
         schedule = self._by_row(method, price)
         place = _Out(out, said, synthetic)
-        return self._publish_privately(table, method, price, schedule, counting, others, place, unsafe_seed, report)
+        with rounds_watched(watch, schedule) as report:
+            return self._publish_privately(table, method, price, schedule, counting, others, place, unsafe_seed, report)
 
     def _publish_privately(
         self,
@@ -424,10 +427,6 @@ def class_counts(coded: Coded, schema: Schema) -> Integers:
     if schema.target is None:
         return np.array([coded.rows])
     return np.bincount(coded.columns[schema.target], minlength=len(schema.classes))
-
-
-def _silent(_: str) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)

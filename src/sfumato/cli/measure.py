@@ -27,10 +27,11 @@ from sfumato import METHODS, Method, Release, Schema, epsilon_of, find_data, nam
 from sfumato.audit import PAIRS, ExactFinding, Finding, attack, search
 from sfumato.audit.events import SCHEMA
 from sfumato.cli.options import ALL, EVERY, make_method, options_of, read_contestants, schema_option
-from sfumato.cli.show import Show, Steps, lacking, release_argument, reporting, table
+from sfumato.cli.show import Show, lacking, release_argument, reporting, table
 from sfumato.errors import MethodError, ReleaseError
 from sfumato.exact import write_fraction
 from sfumato.pictures.canvas import can_draw, refuse_pictureless
+from sfumato.progress import Steps
 from sfumato.report import Evaluated, evaluation_page, holders_page
 from sfumato.report import report as page_of
 from sfumato.report.html import Html, joined, tag

@@ -308,7 +308,10 @@ class Publish(ManyOptions):
     "--about", type=click.Path(), help="What users must know: a YAML file with a title, publisher, licence, contact ..."
 )
 @click.option(
-    "--synthetic", type=click.Choice(["parquet", "csv"]), help="Add a file of synthetic people to the folder."
+    "--synthetic",
+    type=click.Choice(["parquet", "csv"]),
+    help="Add a file of synthetic people to the folder. In CSV, text that a spreadsheet would run gets an "
+    "apostrophe.",,
 )
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
@@ -378,7 +381,7 @@ def _published_plain(release: Release, out: str) -> dict[str, Any]:
 
 
 def _published_text(release: Release, out: str, account: Account) -> str:
-    lines = [release.manifest.guarantee, *release.manifest.warnings, f"{release.groups:,} groups in {out}"]
+    lines = [release.manifest.guarantee, *release.manifest.warnings, f"{release.extent} in {out}"]
     if release.notes:
         lines += ["For your eyes, exact and not in the release: do not publish", *(f"  {one}" for one in release.notes)]
     text = "\n".join([*lines, f"See: sfumato inspect {out}"])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from sfumato import Release
+from sfumato import Release, defused, plain_text
 from sfumato.cli.show import Show, release_argument, reporting, table, visible
 from sfumato.errors import ReleaseError
 from sfumato.storage import staged_file
@@ -28,8 +26,6 @@ formulas_option = click.option(
     help="Write text to .csv as it is, also where a spreadsheet would run it: without this, text that begins with = + "
     "- @ or a tab gets an apostrophe in front.",
 )
-FORMULAS = "^[=+\\-@\\t\\r]"
-"""How text begins that spreadsheets take for a formula."""
 how_option = click.option(
     "--nonnegative", type=click.Choice(["projection", "clamp"]), default="projection", show_default=True,
     help="Keep the noisy total, or clamp at 0 as the papers do.",
@@ -49,14 +45,13 @@ def inspect(release: str, show: Show) -> None:
 
 def _inspect_text(release: Release, folder: str) -> str:
     manifest = release.manifest
-    predictors = list(release.schema.predictors)
-    names = [predictors[attribute] for attribute in release.describe().told_apart]
+    apart = ", ".join(map(visible, release.told_apart)) if release.has_groups else release.describe().words
     about = "" if release.is_exact and manifest.sampling == 1 else "about "
     blocks = [
         "\n".join([visible(manifest.guarantee), *map(visible, manifest.warnings)]),
         _terms_text(release),
         "How it was made\n" + "\n".join(f"  {visible(step)}" for step in manifest.steps or ("in one step",)),
-        f"{release.groups:,} groups ({', '.join(map(visible, names))}), {about}{release.total:,} {manifest.counted}",
+        f"{release.extent} ({apart}), {about}{release.total:,} {manifest.counted}",
         "Files\n" + "\n".join(f"  {visible(str(path))}" for path in sorted(Path(folder).iterdir())),
     ]
     return "\n\n".join(blocks)
@@ -156,24 +151,6 @@ def write(make: Callable[[], pa.Table], out: str, show: Show, *, keep_formulas: 
 
 def _write_csv(rows: pa.Table, path: Path) -> None:
     try:
-        pa.csv.write_csv(_plain_text(rows), path)
+        pa.csv.write_csv(plain_text(rows), path)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ReleaseError("a CSV file must have plain columns, and some are lists", "Write .parquet.") from None
-
-
-def defused(rows: pa.Table) -> pa.Table:
-    """Put an apostrophe before text, and names of columns, that a spreadsheet would run; numbers stay."""
-    plain = _plain_text(rows)
-    for at, field in enumerate(plain.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            safe = pc.replace_substring_regex(plain.column(at), FORMULAS, "'\\0")
-            plain = plain.set_column(at, field, safe)
-    return plain.rename_columns([re.sub(FORMULAS, r"'\g<0>", name) for name in plain.column_names])
-
-
-def _plain_text(rows: pa.Table) -> pa.Table:
-    """Undo dictionary encoding, which CSV does not know."""
-    fields = [
-        pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in rows.schema
-    ]
-    return rows.cast(pa.schema(fields))

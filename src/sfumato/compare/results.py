@@ -148,7 +148,7 @@ class Results:
 
 
 def carry_out_contest(
-    contest: Contest, folder: Path, *, workers: int | None = None, watch: Watch = lambda _done, _all: None
+    contest: Contest, folder: Path, *, workers: int | None = None, watch: Watch | None = None
 ) -> Results:
     """Do all runs that are not kept in the folder yet, and gather what came of them."""
     refuse_no_folder(folder)
@@ -358,7 +358,7 @@ def values_of(release: Release, trial: Trial, groups: Sequence[Group], seed: int
         found += _learnt(judged, learners_of(tuple(groups)))
         if "classification" in groups and release.disjoint:
             found += [(TREE, accuracy(release, trial.test)), (REGIONS, accuracy_of_regions(release, trial.test))]
-    if "information" in groups:
+    if "information" in groups and release.has_groups:
         found += _information(judged)
     if "marginals" in groups:
         found += _marginals(judged)

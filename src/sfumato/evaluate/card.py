@@ -46,10 +46,13 @@ from sfumato.evaluate.learning import Lesson, Protocol, Trial, lessons, lot, mos
 from sfumato.evaluate.runs import one_thread
 from sfumato.evaluate.verdict import CountErrors, Verdict, count_errors, verdict_of
 from sfumato.markup import joined, paragraph, table, tag
+from sfumato.progress import rounds_watched
 
 Result = TypeVar("Result")
 NOT_PRIVATE = "Worked out from the raw data: for the holder's eyes, not private, not to be published."
 """What every result that was worked out from raw rows says of itself."""
+NO_GROUPS = "the release is a network, not groups"
+"""Why measures of groups are left out."""
 STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 """Where Linux says how much memory this process holds, and where it is told to forget the peak so far."""
 PEAK_ONLY = "5"
@@ -201,13 +204,21 @@ def scorecard(
     *,
     protocol: Protocol = "2/3",
     seed: int = 0,
-    watch: Callable[[str], None] = lambda _: None,
+    watch: Callable[[str], None] | None = None,
 ) -> Scorecard:
     """Measure a release by its table (a path or a frame), and what can be learnt from it by a test set, if one is
     given.
 
     Without a test set the table is split by a protocol of the papers. The seed decides whatever is drawn by lot.
+    `watch` is told what begins; without it, a notebook shows a bar.
     """
+    with rounds_watched(watch, None) as tell:
+        return _scored(release, table, test, protocol, seed, tell)
+
+
+def _scored(
+    release: Release, table: Any, test: Any, protocol: Protocol, seed: int, watch: Callable[[str], None]
+) -> Scorecard:
     coded = _coded(table, release.schema, "the data")
     tested = None if test is None else _coded(test, release.schema, "the test set")
     given = _Reference(release, coded.columns, coded.rows, release.sample_codes(seed=seed), seed)
@@ -270,8 +281,10 @@ def _excuses(given: _Reference) -> dict[str, str]:
         excuses["Classification"] = "the release has no class attribute"
     if not given.release.disjoint:
         excuses["Accuracy on groups and by regions, Match Point of generalized rows"] = (
-            "groups overlap, so a row has no group of its own"
+            "groups overlap, so a row has no group of its own" if given.release.has_groups else NO_GROUPS
         )
+    if not given.release.has_groups:
+        excuses["Information (discernibility, NCP, precision)"] = NO_GROUPS
     for what in ("Classification", "Clusters"):
         if not schema.predictors:
             excuses.setdefault(what, "the release has no attributes beside the class")
@@ -292,6 +305,8 @@ def _trials(given: _Reference, tested: Coded | None, protocol: Protocol) -> list
 
 
 def _information(given: _Reference) -> dict[str, float]:
+    if not given.release.has_groups:
+        return {}
     predictors, partition = given.release.schema.predictors, given.release.regions
     sizes = sizes_of(given.release, [given.table[name] for name in predictors], given.rows)
     return {
@@ -361,7 +376,8 @@ def tables_of(card: Scorecard, target: str | None) -> Iterator[ScoreTable]:
     information = [
         (name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}") for name, value in card.information.items()
     ]
-    yield ScoreTable("Information", ("measure", "value"), information, (1,))
+    if information:
+        yield ScoreTable("Information", ("measure", "value"), information, (1,))
     if card.marginals:
         yield _marginals(card)
     queries = [(one.size, f"{one.queries:,}", f"{one.mean:.3f}", f"{one.median:.3f}") for one in card.queries]

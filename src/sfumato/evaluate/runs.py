@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from sfumato.arrays import Floats
 from sfumato.errors import ReleaseError
+from sfumato.progress import steps_watched
 from sfumato.storage import staged_file
 
 Key = Mapping[str, Any]
@@ -81,18 +82,24 @@ class Kept:
 
 
 def carry_out(
-    work: Work, keys: Sequence[Key], kept: Kept, *, workers: int | None = None, watch: Watch = lambda _done, _all: None
+    work: Work, keys: Sequence[Key], kept: Kept, *, workers: int | None = None, watch: Watch | None = None
 ) -> list[Outcome]:
-    """Do the runs that are not kept yet, several at a time, and return what came of all runs, in order."""
+    """Do the runs that are not kept yet, several at a time, and return what came of all runs, in order.
+
+    `watch` is told how many are done; without it, a notebook shows a bar.
+    """
     kept.folder.mkdir(parents=True, exist_ok=True)
     missing = [key for key in keys if kept.outcome(key) is None]
     done = len(keys) - len(missing)
-    watch(done, len(keys))
-    with closing(_outcomes(work, missing, workers or os.cpu_count() or 1)) as outcomes:
+    with (
+        steps_watched(watch, "runs") as tell,
+        closing(_outcomes(work, missing, workers or os.cpu_count() or 1)) as outcomes,
+    ):
+        tell(done, len(keys))
         for key, outcome in outcomes:
             kept.keep(key, outcome)
             done += 1
-            watch(done, len(keys))
+            tell(done, len(keys))
     return [kept.outcome(key) or {} for key in keys]
 
 

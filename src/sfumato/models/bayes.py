@@ -327,6 +327,10 @@ class BayesModel(Model):
         """One: a network has no groups but everyone."""
         return 1
 
+    @property
+    def regions(self) -> None:
+        """None: people are told by a distribution, not counted in groups."""
+
     def bytes_for(self, query: Query) -> int:
         """Count the leaves of what the query restricts: queries are answered one by one."""
         return 64 * sum(self.schema.shape[at] for at in query.weights)

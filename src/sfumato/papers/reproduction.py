@@ -124,7 +124,7 @@ def reproduce(
     out: Path,
     *,
     workers: int | None = None,
-    watch: Watch = lambda _done, _all: None,
+    watch: Watch | None = None,
 ) -> Reproduction:
     """Do the runs that are not kept in `out` yet, and write a picture and numbers of each figure there, and the
     verdicts.

@@ -32,6 +32,7 @@ from sfumato.geometry.tree import Tree
 from sfumato.models import model_type
 from sfumato.privacy.measurements import Draft, Measurement, Noisy, Question
 from sfumato.release.manifest import AGAIN, Manifest
+from sfumato.release.records import defused
 from sfumato.schema.schema import Schema, fingerprint
 from sfumato.storage import give_room, reason_of, refuse_special, sha256
 
@@ -110,11 +111,11 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def write_people(place: Any, table: pa.Table, suffix: str) -> None:
-    """Write synthetic people to a file or a buffer, as CSV or Parquet."""
+    """Write synthetic people to a file or a buffer, as CSV, which no spreadsheet runs, or Parquet."""
     if suffix == ".csv":
         import pyarrow.csv as csv
 
-        csv.write_csv(table, place)
+        csv.write_csv(defused(table), place)
     else:
         pq.write_table(table, place, compression="snappy")
 

@@ -14,6 +14,7 @@ from typing import Any
 from sfumato.release.about import About
 from sfumato.release.manifest import NEIGHBOURS, Manifest
 from sfumato.release.readme import dictionary_rows
+from sfumato.release.records import harmless
 from sfumato.release.release import Release
 from sfumato.schema.schema import variables_of
 
@@ -110,7 +111,12 @@ def _tables(release: Release, digests: Mapping[str, str]) -> dict[str, list[dict
     rows, own = dictionary_rows(release), variables_of(release.schema)
     tables = {RECORDS: [row | ({"type": "string"} if row["column"] in own else {}) for row in rows]}
     people = [name for name in digests if name.startswith("synthetic.")]
-    return tables | {name: [row for row in rows if row["column"] in own] for name in people}
+    return tables | {name: [_as_written(row, name) for row in rows if row["column"] in own] for name in people}
+
+
+def _as_written(row: dict[str, Any], file: str) -> dict[str, Any]:
+    """What is known of a column, by the name that it has in a file: in CSV, names are no formulas either."""
+    return row | {"column": harmless(row["column"])} if file.endswith(".csv") else row
 
 
 def _record_set(file: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def release_html(release: Release) -> str:
     rows = [
         (name, column.title, column.kind, f"{column.leaves:,}") for name, column in variables_of(release.schema).items()
     ]
-    about = f"about {max(release.total, 0):,} people, {release.groups:,} groups, by {manifest.method}"
+    about = f"about {max(release.total, 0):,} people, {release.extent}, by {manifest.method}"
     return joined(
         [
             paragraph(tag("strong", manifest.about.get("title") or release.schema.name), f": {about}"),

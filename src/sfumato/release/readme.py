@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sfumato.release.about import About
+from sfumato.release.folder import RECORDS_FILE
 from sfumato.release.manifest import WARNING
-from sfumato.release.records import count_names, end_names
+from sfumato.release.records import count_names, end_names, harmless
 from sfumato.release.release import Release
 from sfumato.release.risk import odds_of
 from sfumato.release.worth import Expected, expected_errors
@@ -26,11 +27,11 @@ MOST_LISTED = 60
 FOLDER = {
     "README.md": "this page",
     "dictionary.csv": "what the columns mean",
-    "records.parquet": "generalized records with their counts: the file to open",
+    "records.parquet": "generalized records with their counts",
     "synthetic.parquet": "synthetic people, one in each row, with values as in the original table",
     "synthetic.csv": "synthetic people, one in each row, with values as in the original table",
     "measurements.parquet": "every count as it was measured",
-    "structure.json": "the kind of the regions, what each measurement asked, and its noise",
+    "structure.json": "the model and its structure, what each measurement asked, and its noise",
     "schema.json": "the public schema",
     "manifest.json": "the promise and the ledger; seals the others",
     "croissant.json": "the same for machines, as Croissant (MLCommons)",
@@ -79,8 +80,14 @@ def _opening(release: Release, about: About) -> Iterator[str]:
     yield (
         f"{'' if exact else 'About '}{max(release.total, 0):,} people, described by {names}. "
         "It was made by Sfumato from a table about them that is not published. No row of that table is in it: "
-        "there are groups with counts, from which everything else is estimated."
+        f"there are {_counted(release)}, from which everything else is estimated."
     )
+
+
+def _counted(release: Release) -> str:
+    if release.has_groups:
+        return "groups with counts"
+    return "noisy counts of a few attributes at a time, and a network of all attributes that was fitted to them"
 
 
 def _promise(release: Release) -> Iterator[str]:
@@ -117,7 +124,7 @@ def _worth(expected: Sequence[Expected]) -> Iterator[str]:
 
 def _hidden(release: Release) -> Iterator[str]:
     """Say which columns of the records are no use."""
-    told = {list(release.schema.predictors)[at] for at in release.describe().told_apart}
+    told = set(release.told_apart)
     hidden = [name for name in release.schema.predictors if name not in told]
     if hidden and told:
         yield (
@@ -131,23 +138,28 @@ def _reading(release: Release, files: set[str]) -> Iterator[str]:
     noisy, count = count_names(release.schema)
     ends = [end_names(release.schema)[name] for name in end_names(release.schema)]
     if release.is_exact:
-        told = f"`{count}` says how many records it has."
+        told = f"`{count}` says how many records a row stands for."
     else:
         told = (
-            f"`{count}` says how many people it has, as a whole number; `{noisy}` is the estimate itself, which may be "
-            "negative."
+            f"`{count}` says how many people a row stands for, as a whole number; `{noisy}` is the estimate "
+            "itself, which may be negative."
         )
     beside = (
         f" Beside an interval stand its ends as numbers, such as `{ends[0][0]}` and `{ends[0][1]}` (not included)."
         if ends
         else ""
     )
-    yield f"A row of `records.parquet` is a group: a generalized value of every attribute. {told}{beside}"
+    yield f"{release.about_records.replace(RECORDS_FILE, f'`{RECORDS_FILE}`')} {told}{beside}"
     for name, (language, lines) in snippets(release, "synthetic.csv" if "synthetic.csv" in files else None).items():
         yield f"{name}:\n\n```{language}\n{lines}\n```"
     people = next((name for name in ("synthetic.csv", "synthetic.parquet") if name in files), None)
     if people == "synthetic.csv":
         yield "Excel and other spreadsheets: open `synthetic.csv` for people, or `dictionary.csv` for the columns."
+        if any(harmless(text) != text for text in _texts(release)):
+            yield (
+                "In `synthetic.csv`, text that begins with = + - or @ has an apostrophe in front, so that no "
+                "spreadsheet runs it."
+            )
     else:
         yield (
             "Excel and other spreadsheets: load `records.parquet` with Power Query (Data, Get Data, From File, From "
@@ -159,9 +171,17 @@ def _reading(release: Release, files: set[str]) -> Iterator[str]:
     )
 
 
+def _texts(release: Release) -> Iterator[str]:
+    """All texts that synthetic people may show: names of columns, and of values."""
+    for name, column in variables_of(release.schema).items():
+        yield name
+        if isinstance(column, Categorical):
+            yield from column.tree.leaves
+
+
 def snippets(release: Release, csv_file: str | None = None) -> Mapping[str, tuple[str, str]]:
     """How each tool reads the folder: its language, and the lines."""
-    count, by = count_names(release.schema)[1], grouping_of(release)
+    count, by = count_names(release.schema)[1], release.grouping
     column, number = _quoted(by), _quoted(count)
     plain = f'\n\npeople = pd.read_csv("{csv_file}")' if csv_file else ""
     return {
@@ -192,13 +212,6 @@ def snippets(release: Release, csv_file: str | None = None) -> Mapping[str, tupl
     }
 
 
-def grouping_of(release: Release) -> str:
-    """The attribute of the examples: the first that the regions tell apart, or the class, or any."""
-    names: Sequence[str] = list(release.schema.predictors)
-    told_apart = [names[at] for at in release.describe().told_apart]
-    return next(iter([*told_apart, *filter(None, [release.schema.target]), *names]), count_names(release.schema)[1])
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -227,8 +240,8 @@ def dictionary(release: Release) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Keep a spreadsheet from taking a text for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _is_number(text) else text
+    """Keep a spreadsheet from taking a text for a formula; numbers are none."""
+    return text if _is_number(text) else harmless(text)
 
 
 def _is_number(text: str) -> bool:

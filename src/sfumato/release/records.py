@@ -8,11 +8,13 @@ post-processing of what was paid for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.arrays import Booleans, Integers
 from sfumato.geometry.regions import Sides
@@ -20,6 +22,8 @@ from sfumato.models.model import Groups
 from sfumato.schema.attributes import Categorical, Numeric
 from sfumato.schema.schema import Predictor, Schema
 
+FORMULAS = "^[=+\\-@\\t\\r]"
+"""How text begins that spreadsheets take for a formula."""
 CHUNK = 1 << 16
 """The most groups of a batch."""
 
@@ -131,3 +135,30 @@ def _decimals(column: Numeric) -> int:
     bounds = (column.lower, column.upper, column.step)
     exponents = [-int(bound.as_tuple().exponent) for bound in bounds if isinstance(bound, Decimal)]
     return min(max([0, *exponents]), 12)
+
+
+def defused(rows: pa.Table) -> pa.Table:
+    """Put an apostrophe before text, and names of columns, that a spreadsheet would run; numbers stay."""
+    plain = plain_text(rows)
+    for at, field in enumerate(plain.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            safe = pc.replace_substring_regex(plain.column(at), FORMULAS, "'\\0")
+            plain = plain.set_column(at, field, safe)
+    return plain.rename_columns([harmless(name) for name in plain.column_names])
+
+
+def harmless(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would run.
+
+    >>> harmless("=1+1"), harmless("a=1")
+    ("'=1+1", 'a=1')
+    """
+    return re.sub(FORMULAS, r"'\g<0>", text)
+
+
+def plain_text(rows: pa.Table) -> pa.Table:
+    """Undo dictionary encoding, which CSV does not know."""
+    fields = [
+        pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in rows.schema
+    ]
+    return rows.cast(pa.schema(fields))

@@ -28,10 +28,10 @@ from sfumato.models.intervals import CLASS
 from sfumato.models.model import Answers, Description, Estimate, Model, Nonnegative
 from sfumato.models.replicates import Combined, Doubt, Replicate
 from sfumato.privacy.measurements import Draft
-from sfumato.release.folder import SYNTHETIC, read_release, space_for, write_release
+from sfumato.release.folder import RECORDS_FILE, SYNTHETIC, read_release, space_for, write_release
 from sfumato.release.manifest import Manifest
 from sfumato.release.questions import Condition, answers, read_question
-from sfumato.release.records import held, record_batches, values
+from sfumato.release.records import count_names, held, record_batches, values
 from sfumato.schema.attributes import Identifier
 from sfumato.schema.schema import Schema, variables_of
 from sfumato.storage import staged_folder
@@ -92,6 +92,45 @@ class Release:
         if self.model.regions is None:
             raise ReleaseError("the release must have groups, and is of another kind", "Use count, sql or sample.")
         return self.model.regions
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether people were counted in groups; else a network was fitted to what was counted."""
+        return self.model.regions is not None
+
+    @property
+    def extent(self) -> str:
+        """How many groups it has, in words; or that it is a network."""
+        if not self.has_groups:
+            return f"a network of {len(self.schema.shape) + (self.schema.target is not None)} attributes"
+        return "1 group" if self.groups == 1 else f"{self.groups:,} groups"
+
+    @property
+    def told_apart(self) -> list[str]:
+        """The attributes that generalized records tell apart, beside the class."""
+        names = list(self.schema.predictors)
+        return [] if self.groups == 1 else [names[at] for at in self.describe().told_apart]
+
+    @property
+    def grouping(self) -> str:
+        """The attribute of examples: the first that records tell apart, or the class, or any."""
+        names = [*self.told_apart, *filter(None, [self.schema.target]), *self.schema.predictors]
+        return next(iter(names), count_names(self.schema)[1])
+
+    @property
+    def about_records(self) -> str:
+        """What a row of the generalized records is."""
+        if self.has_groups:
+            return f"A row of {RECORDS_FILE} is a group: a generalized value of every attribute."
+        if self.groups > 1:
+            return (
+                f"A row of {RECORDS_FILE} is a kind of people: a generalized value of every attribute. Nobody counted "
+                "them one by one: they are drawn from the network, which was fitted to counts of few attributes."
+            )
+        return (
+            f"{RECORDS_FILE} has everybody in one group, by class if there is one: what this release says stands in "
+            "its network. Take synthetic people, or ask for counts."
+        )
 
     @property
     def disjoint(self) -> bool:

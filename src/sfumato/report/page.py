@@ -163,7 +163,7 @@ def _header(release: Release) -> Html:
     manifest = release.manifest
     exact = release.is_exact and manifest.sampling == 1
     people = f"{'' if exact else 'about '}{max(release.total, 0):,} {manifest.counted}"
-    facts = f"{shortened(manifest.method, 40)} · {release.groups:,} groups · {people}"
+    facts = f"{shortened(manifest.method, 40)} · {release.extent} · {people}"
     return tag(
         "header",
         paragraph("Sfumato release", class_="kicker"),

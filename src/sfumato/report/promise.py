@@ -8,7 +8,6 @@ words that can be copied.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -317,9 +316,7 @@ def loading_section(release: Release, folder: str) -> Html:
     return section(
         "loading",
         "How to load it",
-        paragraph(
-            "A row of records.parquet is a group: a generalized value of every attribute, and how many people. ", told
-        ),
+        paragraph(release.about_records, " ", told),
         *shown,
         tag("h3", "What is in the folder"),
         table(("file", "what it holds"), rows),
@@ -334,7 +331,7 @@ def _drawn(release: Release) -> str:
 def snippets(release: Release, folder: str) -> dict[str, str]:
     """How each tool reads the records and adds them up by one attribute; Sfumato itself answers questions."""
     path, count = f"{folder}/records.parquet", count_names(release.schema)[1]
-    by = grouping_of(release)
+    by = release.grouping
     quoted = json.dumps(path, ensure_ascii=False)
     column, number = json.dumps(by, ensure_ascii=False), json.dumps(count)
     return {
@@ -350,13 +347,6 @@ def snippets(release: Release, folder: str) -> dict[str, str]:
         "print(release.count())  # everyone, with how far that may err\n"
         'people = release.sample(1000, "pandas")  # synthetic records with original values',
     }
-
-
-def grouping_of(release: Release) -> str:
-    """The attribute of the examples: the first that the regions tell apart, or the class, or any."""
-    names: Sequence[str] = list(release.schema.predictors)
-    told_apart = [names[at] for at in release.describe().told_apart]
-    return next(iter([*told_apart, *filter(None, [release.schema.target]), *names]), count_names(release.schema)[1])
 
 
 def _identifier(name: str) -> str:

@@ -223,7 +223,7 @@ def publish_task(facts: Facts, watch: Watch) -> dict[str, Any]:
         out=facts["out"],
         watch=lambda step: watch(step, min(next(steps), rounds - 1), rounds),
     )
-    return {"groups": release.groups, "guarantee": release.manifest.guarantee, "warnings": [*release.manifest.warnings]}
+    return {"extent": release.extent, "guarantee": release.manifest.guarantee, "warnings": [*release.manifest.warnings]}
 
 
 def release_task(facts: Facts, watch: Watch) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def release_task(facts: Facts, watch: Watch) -> dict[str, Any]:
     held = distributions_section(release)
     watch("asking questions", 2, 3)
     parts = [one(release) for one in (promise_section, ledger_section, shape_section, queries_section)]
-    about = f"{release.groups:,} groups, about {max(release.total, 0):,} people"
+    about = f"{release.extent}, about {max(release.total, 0):,} people"
     return {
         "about": about,
         "good": good,
