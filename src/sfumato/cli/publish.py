@@ -310,8 +310,7 @@ class Publish(ManyOptions):
 @click.option(
     "--synthetic",
     type=click.Choice(["parquet", "csv"]),
-    help="Add a file of synthetic people to the folder. In CSV, text that a spreadsheet would run gets an "
-    "apostrophe.",,
+    help="Add a file of synthetic people to the folder. In CSV, text that a spreadsheet would run gets an apostrophe.",
 )
 @engine_options
 @click.option("--dry-run", is_flag=True, help="Print the schedule of debits and touch no data.")
