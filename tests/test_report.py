@@ -31,7 +31,7 @@ from sfumato.release import folder
 from sfumato.release.readme import FOLDER
 from sfumato.report import distributions, report
 from sfumato.report.asking import LEAST_TOLD, bins_of, every_bins, model_shares, questions_to, together, whose_error
-from sfumato.report.distributions import strongest_pairs
+from sfumato.report.distributions import every_pair, strongest
 from sfumato.report.html import Html, tag
 from sfumato.report.promise import snippets
 from sfumato.schema.conditions import read_condition
@@ -349,7 +349,7 @@ def test_what_is_drawn_is_what_the_release_answers(monkeypatch: pytest.MonkeyPat
         assert counts.labels == bins.labels
         assert np.array_equal(counts.lows, low)
         assert np.array_equal(counts.highs, high)
-    for pair, cells in zip(strongest_pairs(release), caught["draw_heat_map"], strict=True):
+    for pair, cells in zip(strongest(every_pair(release)), caught["draw_heat_map"], strict=True):
         low, _ = release.count_many(pair.questions).between(0.95)
         assert np.array_equal(cells.uncertain.ravel(), low <= 0)
     answers = release.count_many([one.weights for one in questions_to(release, 300, 0)])
@@ -436,7 +436,7 @@ def test_the_strongest_pair_is_found() -> None:
     for leaf in range(6):
         counts[leaf, :, :, leaf // 3] = 100
     release = release_of(BOXES, tuple(tuple(range(leaves + 1)) for leaves in BOXES.shape), counts)
-    pairs = strongest_pairs(release)
+    pairs = strongest(every_pair(release))
     assert set(pairs[0].names) == {"a", "class"}
     assert pairs[0].strength > 0.9
     assert all(pair.strength < 0.1 for pair in pairs[1:])

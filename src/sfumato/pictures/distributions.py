@@ -19,6 +19,8 @@ ACROSS = 310.0
 """The width of a picture, in pixels."""
 STEPS_HIGH, BAR_HIGH, CELL_HIGH = 132.0, 18.0, 22.0
 """The heights of a histogram, of one bar and of one row of a heat map, in pixels."""
+TRIANGLE_WIDE = 560.0
+"""The most width of a triangle of pairs, in pixels."""
 MOST_NAMED = 0.42
 """The share of the width that names may take."""
 FAINTEST = 0.06
@@ -194,6 +196,35 @@ def _draw_share(axes: Any, cells: Cells, row: int, column: int, most: float, wid
     if share >= LEAST_PRINTED and room(shown, wide, SMALL):
         colour = PAPER if depth > 0.55 else INK
         axes.text(column + 0.5, row + 0.5, shown, ha="center", va="center", fontsize=SMALL, color=colour)
+
+
+def draw_triangle(names: Sequence[str], strengths: Floats, label: str) -> str:
+    """Draw how strongly any two attributes hang together, in hundredths: the stronger, the darker."""
+    from matplotlib.patches import Rectangle
+
+    longest, sides = max(map(len, names)), len(names) - 1
+    before, below = min(longest * LETTERS * WIDTH + 8, 130.0), min(longest * SMALL * WIDTH + 10, 120.0)
+    across = min(TRIANGLE_WIDE, before + 6 + 1.5 * CELL_HIGH * sides)
+    wide = (across - before - 6) / sides
+    tall = min(wide, CELL_HIGH)
+
+    def draw(figure: Any) -> None:
+        axes = _axes(figure, (before, below, across - before - 6, tall * sides))
+        axes.set(xlim=(0, sides), ylim=(sides, 0))
+        for row, column in zip(*np.tril_indices(sides), strict=True):
+            share = float(strengths[row + 1, column])
+            depth = FAINTEST + (1 - FAINTEST) * min(max(share, 0.0), 1.0)
+            axes.add_patch(Rectangle((column, row), 1, 1, facecolor=ACCENT, alpha=depth, edgecolor=PAPER, linewidth=1))
+            if room(shown := f"{100 * share:.0f}", wide, SMALL):
+                colour = PAPER if depth > 0.55 else INK
+                axes.text(column + 0.5, row + 0.5, shown, ha="center", va="center", fontsize=SMALL, color=colour)
+        axes.set_yticks(np.arange(sides) + 0.5, labels=[fitted(one, before - 6) for one in names[1:]])
+        turned = [fitted(one, below - 6, SMALL) for one in names[:-1]]
+        axes.set_xticks(np.arange(sides) + 0.5, labels=turned, rotation=90, fontsize=SMALL)
+        axes.tick_params(length=0, pad=3)
+        axes.spines[:].set_visible(False)
+
+    return picture((across, tall * sides + below + 6), draw, label)
 
 
 def _axes(figure: Any, box: tuple[float, float, float, float]) -> Any:

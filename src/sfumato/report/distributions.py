@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato import Z95, Answers, Condition, Estimate, Release, percent
 from sfumato.arrays import Booleans, CodedRows, Floats, Integers
-from sfumato.pictures.distributions import Cells, Counts, draw_bars, draw_heat_map, draw_steps
+from sfumato.pictures.distributions import Cells, Counts, draw_bars, draw_heat_map, draw_steps, draw_triangle
 from sfumato.pictures.inline import Marks, draw_half_widths
 from sfumato.report.asking import (
     LEAST_TOLD,
@@ -49,6 +49,8 @@ WEAK, FEWEST = 0.1, 2
 """Pairs that hang together less than the first are shown only if there would be fewer than the second."""
 ASKED, EXAMPLES = 300, 6
 """How many questions are asked, and how many of them are shown."""
+LEAST_DRAWN = 3
+"""Of fewer attributes there is no matrix to draw."""
 SEED = 0
 SIZES = (0.001, 0.01, 0.1)
 """Where classes of answers begin, in shares of all people; smaller ones are of one class."""
@@ -124,12 +126,14 @@ class Pair:
     down: Bins
     across: Bins
     strength: float
+    order: tuple[str, str]
+    """what they are called, in the order of the schema"""
 
     @classmethod
     def of(cls, one: Bins, other: Bins, strength: float) -> Pair:
         """Lay two attributes out, the one with longer names down the side."""
         down, across = sorted((one, other), key=lambda bins: -max(map(len, bins.labels)))
-        return cls(down, across, strength)
+        return cls(down, across, strength, (one.name, other.name))
 
     @property
     def names(self) -> tuple[str, str]:
@@ -144,8 +148,9 @@ class Pair:
 
 
 def pairs_shown(release: Release, everyone: float) -> list[Html]:
-    """Show the pairs, in shares of everyone."""
-    pairs = strongest_pairs(release)
+    """Show how strongly any two attributes hang together, and the strongest pairs in shares of everyone."""
+    every = every_pair(release)
+    pairs = strongest(every)
     if not pairs:
         return [paragraph("No two attributes hang together in this release.", class_="note")]
     answers = together(release, [pair.questions for pair in pairs])
@@ -153,6 +158,7 @@ def pairs_shown(release: Release, everyone: float) -> list[Html]:
     erring = any(found.stddevs.any() for found in answers)
     hatched = "the 95 % interval reaches 0, so there may be nobody" if erring else "nobody"
     return [
+        *_associations(every),
         tag("h3", "Two attributes at a time"),
         paragraph(
             "The pairs that hang together most strongly in the release itself (Cramér's V of records drawn from it, no "
@@ -160,6 +166,37 @@ def pairs_shown(release: Release, everyone: float) -> list[Html]:
             f"Hatched: {hatched}."
         ),
         tag("div", *drawn, class_="multiples"),
+    ]
+
+
+def _associations(pairs: Sequence[Pair]) -> list[Html]:
+    """Draw Cramér's V of any two attributes as a triangle, and write it as a table; of two attributes, nothing."""
+    names = list(dict.fromkeys(name for pair in pairs for name in pair.order))
+    if len(names) < LEAST_DRAWN:
+        return []
+    strengths = np.full((len(names), len(names)), np.nan)
+    for pair in pairs:
+        one, other = sorted(map(names.index, pair.order))
+        strengths[other, one] = pair.strength
+    shown = [shortened(name, 30) for name in names]
+    first = max(pairs, key=lambda pair: pair.strength)
+    label = f"Cramér's V of any two of {len(names)} attributes; the strongest is {first.strength:.2f}"
+    rows = [
+        (name, *("" if np.isnan(one) else f"{one:.2f}" for one in line))
+        for name, line in zip(shown[1:], strengths[1:, :-1].tolist(), strict=True)
+    ]
+    return [
+        tag("h3", "What hangs together"),
+        paragraph(
+            "Cramér's V of any two attributes, in hundredths: 0 if they have nothing to do with each other, 100 if one "
+            "tells the other. It is reckoned of records drawn from the release, in few parts of each attribute, and "
+            "corrected for chance; what the release did not measure together shows as less than it was."
+        ),
+        figure(
+            Html(draw_triangle(shown, strengths, label)),
+            caption=f"Most of all: {' and '.join(shortened(name, 30) for name in first.order)}, {first.strength:.2f}.",
+            below=details("Numbers", table(("", *shown[:-1]), rows, range(1, len(shown)))),
+        ),
     ]
 
 
@@ -189,8 +226,8 @@ def _heat_map(pair: Pair, answers: Answers, total: float) -> Html:
     )
 
 
-def strongest_pairs(release: Release, most: int = PAIRS) -> list[Pair]:
-    """Choose pairs by Cramér's V in records drawn from the release with a fixed seed, corrected for chance.
+def every_pair(release: Release) -> list[Pair]:
+    """Any two attributes with their Cramér's V in records drawn from the release by a fixed seed, corrected for chance.
 
     With V² = χ² / (n min(r - 1, c - 1)), and χ² about (r - 1)(c - 1) by chance alone, which is taken off.
     """
@@ -200,10 +237,14 @@ def strongest_pairs(release: Release, most: int = PAIRS) -> list[Pair]:
     drawn = release.sample_codes(size, seed=0)
     bins = [one for one in every_bins(release.schema, MOST_PAIR_BINS)[:MOST_ATTRIBUTES] if len(one) > 1]
     held = {one.name: one.of(drawn[one.name]) for one in bins}
-    found = [
+    return [
         Pair.of(one, other, association(held[one.name], held[other.name], (len(one), len(other))))
         for one, other in itertools.combinations(bins, 2)
     ]
+
+
+def strongest(found: Sequence[Pair], most: int = PAIRS) -> list[Pair]:
+    """Choose the pairs that hang together most strongly, no attribute too often."""
     chosen: list[Pair] = []
     for pair in sorted(found, key=lambda pair: -pair.strength):
         used = [name for other in chosen for name in other.names]
