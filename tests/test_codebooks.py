@@ -283,3 +283,19 @@ def test_a_lacking_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(TableError, match=r"which is not installed\. Run: pip install 'sfumato\[(statistics|excel)\]'"):
         open_table(tmp_path / name)
+
+
+def test_a_draft_says_what_columns_mean_where_the_code_book_does(tmp_path: Path) -> None:
+    pyreadstat, frame = pytest.importorskip("pyreadstat"), people()
+    told = ["What it is" if name == frame.columns[0] else name for name in frame.columns]
+    pyreadstat.write_sav(frame, str(tmp_path / "people.sav"), column_labels=told, variable_value_labels=LABELS)
+    fields = [{"name": name, "title": title} for name, title in zip(frame.columns, told, strict=True)]
+    (tmp_path / "book.json").write_text(json.dumps({"fields": fields}))
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    drafts = (
+        sfumato.draft(tmp_path / "people.sav"),
+        sfumato.draft(tmp_path / "people.csv", codebook=tmp_path / "book.json"),
+    )
+    for drafted in drafts:
+        titles = [column.title for column in drafted.schema.attributes.values()]
+        assert titles == ["What it is"] + [""] * (len(titles) - 1), "a title that is the name says nothing"

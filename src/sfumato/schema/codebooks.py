@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SchemaError
+from sfumato.markup import shortened
 from sfumato.schema.attributes import Categorical, Identifier, Numeric
 from sfumato.schema.formats import COMMA
 from sfumato.schema.schema import Column, Schema
@@ -27,6 +28,8 @@ from sfumato.schema.taxonomy import Taxonomy
 
 LARGEST_FILE = 64 * 2**20
 """No code book has more bytes."""
+LONGEST_TITLE = 200
+"""The most letters of what a column means."""
 MISSING = "Missing"
 """What the leaf for missing values is called."""
 HOW = "Give a Table Schema or CSVW file (.json), codes and labels (.csv), or a folder of ARX hierarchies."
@@ -41,6 +44,8 @@ class CodeBook:
     columns: Mapping[str, Column]
     missing_values: tuple[str, ...] = ()
     title: str = field(default="the code book")
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """what columns mean, also of those that it does not declare"""
 
 
 def read_codebook(path: str | Path, columns: Collection[str]) -> CodeBook:
@@ -53,6 +58,16 @@ def read_codebook(path: str | Path, columns: Collection[str]) -> CodeBook:
     if place.suffix.lower() in (".csv", ".tsv", ".txt"):
         return _codes_and_labels(place, columns)
     raise SchemaError(f"code book {path} must be of a kind that can be read", HOW)
+
+
+def meanings(told: Mapping[str, Any]) -> dict[str, str]:
+    """What columns mean, on one line each; those of which nothing but their name is told are left out.
+
+    >>> meanings({"sex": " Sex of\\nthe person", "age": None, "job": "job", "pay": 5})
+    {'sex': 'Sex of the person'}
+    """
+    texts = {name: " ".join(text.split()) for name, text in told.items() if isinstance(text, str)}
+    return {name: shortened(text, LONGEST_TITLE) for name, text in texts.items() if text and text != name}
 
 
 def labelled(labels: Mapping[str, str], *, missing: bool = True) -> Categorical:
@@ -219,7 +234,8 @@ def _of_fields(inner: dict[str, Any], _outer: dict[str, Any]) -> CodeBook:
         column = _field(one, one["name"] in ([keys] if isinstance(keys, str) else keys))
         if column is not None:
             found[str(one["name"])] = column
-    return CodeBook(found, tuple(map(str, inner.get("missingValues", ()))))
+    titles = {str(one["name"]): one.get("title") or one.get("description") for one in inner["fields"]}
+    return CodeBook(found, tuple(map(str, inner.get("missingValues", ()))), titles=meanings(titles))
 
 
 def _field(one: dict[str, Any], key: bool) -> Column | None:
@@ -244,6 +260,7 @@ def _of_csvw(inner: dict[str, Any], outer: dict[str, Any]) -> CodeBook:
     """CSV on the Web."""
     keys = inner.get("primaryKey") or []
     found: dict[str, Column] = {}
+    told: dict[str, Any] = {}
     for one in inner["columns"]:
         titles = one.get("titles", one.get("name"))
         name = titles[0] if isinstance(titles, list) else titles
@@ -252,10 +269,12 @@ def _of_csvw(inner: dict[str, Any], outer: dict[str, Any]) -> CodeBook:
         facts = {"base": datatype} if isinstance(datatype, str) else datatype
         key = one.get("name") in ([keys] if isinstance(keys, str) else keys)
         column = Identifier() if key else _of_datatype(facts, missing=not one.get("required", False))
-        if column is not None and name is not None:
-            found[name[0] if isinstance(name, list) else str(name)] = column
+        if name is not None:
+            called = name[0] if isinstance(name, list) else str(name)
+            told[called] = one.get("dc:description", one.get("dc:title"))
+            found |= {called: column} if column is not None else {}
     null = inner.get("null", outer.get("null", ()))
-    return CodeBook(found, (null,) if isinstance(null, str) else tuple(map(str, null)))
+    return CodeBook(found, (null,) if isinstance(null, str) else tuple(map(str, null)), titles=meanings(told))
 
 
 def _of_datatype(facts: dict[str, Any], *, missing: bool) -> Column | None:

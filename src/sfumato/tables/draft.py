@@ -163,7 +163,9 @@ def draft_schema(
         raise TableError(
             "the table must have a column that is no identifier", "Give it one, or write the schema by hand if it has."
         )
-    facts: dict[str, Any] = {"attributes": {column: one.column for column, one in guesses.items()}}
+    facts: dict[str, Any] = {
+        "attributes": {column: _titled(one.column, book.titles.get(column, "")) for column, one in guesses.items()}
+    }
     words = recognize.ABSENT_WORDS if any(one.worded for one in guesses.values()) else ABSENT_BY_DEFAULT
     facts["missing_values"] = list(dict.fromkeys([*words, *book.missing_values]))
     facts["budget"] = budget
@@ -174,6 +176,11 @@ def draft_schema(
     repeated = tuple(column for column, one in guesses.items() if _repeats(column, one, seen[column]))
     reasons |= {column: f"{reasons[column]}; several rows share a value" for column in repeated}
     return Drafted(schema if target is None else schema.with_target(target), reasons, declared, repeated)
+
+
+def _titled(column: Column, title: str) -> Column:
+    """A column that says what it means, if the code book does."""
+    return column.model_copy(update={"title": title}) if title and not column.title else column
 
 
 def _repeats(name: str, guessed: Guess, seen: Seen) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import TableError
-from sfumato.schema.codebooks import CodeBook, labelled
+from sfumato.schema.codebooks import CodeBook, labelled, meanings
 from sfumato.schema.schema import Column
 from sfumato.tables import streams
 from sfumato.tables.databases import MARK
@@ -122,7 +122,8 @@ def labels_of(path: Path) -> CodeBook:
         named = {code: label for code, label in kept.items() if code is not None}
         if len(named) > 1 and measures.get(name) != "scale":
             found[str(name)] = labelled(named)
-    return CodeBook(found, title=f"the labels in {path.name}")
+    titles = meanings(getattr(told, "column_names_to_labels", None) or {})
+    return CodeBook(found, title=f"the labels in {path.name}", titles=titles)
 
 
 def _span(one: Any) -> tuple[Any, Any]:
