@@ -211,7 +211,7 @@ def draw_triangle(names: Sequence[str], strengths: Floats, label: str) -> str:
     def draw(figure: Any) -> None:
         axes = _axes(figure, (before, below, across - before - 6, tall * sides))
         axes.set(xlim=(0, sides), ylim=(sides, 0))
-        for row, column in zip(*np.tril_indices(sides), strict=True):
+        for row, column in np.argwhere(np.tri(sides)).tolist():
             share = float(strengths[row + 1, column])
             depth = FAINTEST + (1 - FAINTEST) * min(max(share, 0.0), 1.0)
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=ACCENT, alpha=depth, edgecolor=PAPER, linewidth=1))
