@@ -25,7 +25,7 @@ from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method, number, one_of, parameter
-from sfumato.models.binning import level
+from sfumato.models.binning import HEAVY, level
 from sfumato.models.fitting import Size
 from sfumato.models.network import Network, Pair, columns_of
 from sfumato.privacy.budget import GRAIN, Schedule, payable
@@ -95,7 +95,12 @@ class Marginals(Method):
     summary: ClassVar[str] = (
         "measures margins and the pairs of attributes that they tell worst, and fits one distribution to all of it"
     )
-    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"purpose": "counts"}, {"rounds": 0})
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"heavy": 0, "rounds": 3},
+        {},
+        {"heavy": 0, "purpose": "counts", "selection": "exponential"},
+        {"rounds": 0},
+    )
 
     purpose: Purpose = parameter(
         "synthetic",
@@ -107,6 +112,11 @@ class Marginals(Method):
         LIMIT_ROUNDS,
         "How many pairs are measured at most; the size of the table mostly calls for fewer.",
         read=number("Give for example 20.", least=0, most=1000),
+    )
+    heavy: int = parameter(
+        HEAVY,
+        "How many standard deviations of noise a bin of values holds at least; with 0, all values are told apart.",
+        read=number("Give for example 5.", least=0, most=1000),
     )
     selection: Selection = parameter("permute-and-flip", "How pairs are chosen.", read=one_of(get_args(Selection)))
 
@@ -139,7 +149,7 @@ class Marginals(Method):
         totals = [(float(size.counts[0, 0]), float(size.noisy.variances[0]))]
         columns = columns_of(schema, margins)
         people = Size.of([*totals, *(total for column in columns for total in column.totals())])
-        bins = tuple(column.bins(people.value) for column in columns)
+        bins = tuple(column.bins(people.value, self.heavy) for column in columns)
         network = Network(len(schema.classes), people, columns, bins)
         rounds = Rounds(self, meter, schema, network, division)
         rounds.go()
