@@ -14,6 +14,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,12 @@ def census(epsilon: str, seed: int, method: Marginals, target: str | None = None
     return {"k-marginal": float(yardstick.kmarginal(table, drawn[columns], columns))}
 
 
+def _both(method: Marginals, seed: int) -> dict[str, float]:
+    return adult("1", seed, method) | census("1", seed, method)
+
+
 def measured(run: Callable[[int], dict[str, float]], seeds: int) -> str:
-    """Give means over seeds, with the standard errors of the first score."""
+    """Give means over seeds."""
     every = [run(seed) for seed in range(seeds)]
     means = {name: float(np.mean([one[name] for one in every])) for name in every[0]}
     return " | ".join(f"{value:.4g}" for value in means.values())
@@ -107,18 +112,17 @@ def main() -> None:
     print("| table | class | epsilon | tree | boosted | mean | by rows | median | seconds |\n|" + " --- |" * 9)
     for target in ("income", "sex"):
         for epsilon in given.epsilons.split(","):
-            row = measured(lambda seed, e=epsilon, t=target: adult(e, seed, Marginals(), t), given.seeds)
+            row = measured(partial(adult, epsilon, method=Marginals(), target=target), given.seeds)
             print(f"| adult | {target} | {epsilon} | {row} |", flush=True)
     print("\n| table | class | epsilon | k-marginal |\n|" + " --- |" * 4)
     for other in (None, "SEX", "PINCP_DECILE"):
         for epsilon in given.epsilons.split(","):
-            row = measured(lambda seed, e=epsilon, t=other: census(e, seed, Marginals(), t), given.seeds)
+            row = measured(partial(census, epsilon, method=Marginals(), target=other), given.seeds)
             print(f"| census | {other or 'none'} | {epsilon} | {row} |", flush=True)
     if given.ablations:
         print("\n| epsilon 1 | tree | boosted | mean | by rows | median | seconds | k-marginal |\n|" + " --- |" * 8)
         for words, parameters in ABLATIONS.items():
-            method = Marginals(**parameters)
-            row = measured(lambda seed, m=method: adult("1", seed, m) | census("1", seed, m), given.seeds)
+            row = measured(partial(_both, Marginals(**parameters)), given.seeds)
             print(f"| {words} | {row} |", flush=True)
 
 

@@ -17,13 +17,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
+from sfumato.methods.margins import Purpose
 from sfumato.methods.method import Method, number, one_of, parameter
 from sfumato.models.binning import HEAVY, level
 from sfumato.models.fitting import Size
@@ -82,9 +83,6 @@ MOST_CLIQUE = 40_000
 MOST_PAIRS = 2_000
 """Of more pairs than this, those of attributes that tell most people apart are looked at."""
 
-Purpose = Literal["synthetic", "counts"]
-"""What a release is for: records like the original ones, or counts."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Marginals(Method):
@@ -103,8 +101,9 @@ class Marginals(Method):
     )
 
     purpose: Purpose = parameter(
-        "synthetic",
-        "What the release is for: counts, or synthetic records, which follow the class more closely.",
+        "balanced",
+        "What the release is for: counts, classification, or both (balanced). The first pairs are chosen by class, for "
+        "counts none, for classification all.",
         read=one_of(get_args(Purpose)),
         option="for",
     )
@@ -383,7 +382,8 @@ class Rounds:
         offered = self.offered & fits[self.every[:, 0]]
         classes = self.network.classes
         clear = SMALL * classes / spend <= self.division.size / 4
-        if classes > 1 and number <= CLASS_FIRST and clear and self.method.purpose != "counts":
+        first = {"counts": 0, "balanced": CLASS_FIRST, "classification": LIMIT_ROUNDS}[self.method.purpose]
+        if classes > 1 and number <= first and clear:
             by_class = offered & (self.every[:, 3] == 1)
             offered = by_class if by_class.any() else offered
         return np.flatnonzero(offered if offered.any() else self.offered)
