@@ -18,16 +18,17 @@ from sfumato import Schema, datasets
 from sfumato.cli.options import read_contestants
 from sfumato.compare import Results, carry_out_contest, open_contest
 from sfumato.compare.contest import read_groups
+from sfumato.exact import write_fraction
 
 METHODS = "all,structurefirst:largest=10000"
 """All with an epsilon; one of them must be told the order of the largest count."""
 MEASURES = {
-    "total variation, 2-way": "2-way distance",
-    "relative error, all (median)": "query error",
-    "accuracy, logistic regression": "accuracy",
-    "processor seconds": "seconds",
+    "total variation, 2-way": ("2-way distance", ".3f"),
+    "relative error, all (median)": ("query error", ".3f"),
+    "accuracy, naive Bayes": ("accuracy", ".3f"),
+    "processor seconds": ("seconds", ".2f"),
 }
-"""What the tables show, and what they call it."""
+"""What the tables show, what they call it, and how its numbers are written."""
 
 
 def rows_of(table: str) -> tuple[pa.Table, Schema]:
@@ -39,20 +40,17 @@ def rows_of(table: str) -> tuple[pa.Table, Schema]:
 
 
 def written(results: Results) -> Iterator[str]:
-    """Write a row for each method: each measure at all epsilons, best first by the distance at the last one."""
+    """Write a row for each method, with each measure at all epsilons: best first, by the first measure at the last."""
     means = {(one.method, one.measure, one.epsilon): one.mean for one in results.means()}
-    epsilons = [one for one in dict.fromkeys(one.epsilon for one in results.means()) if one is not None]
-    shown = [name for name in MEASURES if any(name == measure for _, measure, _ in means)]
-    yield f"| method | {' | '.join(MEASURES[name] for name in shown)} |"
+    epsilons = [write_fraction(one) for one in results.contest.epsilons]
+    shown = {name: told for name, told in MEASURES.items() if name in results.measures}
+    yield f"| method | {' | '.join(title for title, _ in shown.values())} |"
     yield f"|{' --- |' * (1 + len(shown))}"
-    first = next(iter(MEASURES))
+    first = next(iter(shown))
     labels = [one.label for one in results.contest.contestants]
     for label in sorted(labels, key=lambda one: means[one, first, epsilons[-1]]):
         cells = [
-            " · ".join(
-                f"{found:.3g}" if (found := means.get((label, name, one))) is not None else "" for one in epsilons
-            )
-            for name in shown
+            " · ".join(f"{means[label, name, one]:{form}}" for one in epsilons) for name, (_, form) in shown.items()
         ]
         yield f"| `{label}` | {' | '.join(cells)} |"
     yield from results.left_out
