@@ -57,9 +57,7 @@ class Hay(Histograms):
     arithmetic: ClassVar[str] = (
         "each attribute has a part, shared among the levels of its tree; the class one like it, the size a twentieth"
     )
-    unsuited: ClassVar[str] = (
-        "for what binds attributes: they are taken for independent; on short attributes laplace is as good"
-    )
+    unsuited: ClassVar[str] = "for what binds attributes: they are taken for independent; short attributes gain nothing"
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"branching": 4})
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 

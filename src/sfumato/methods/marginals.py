@@ -103,7 +103,8 @@ class Marginals(Method):
         "a choice and a pair"
     )
     unsuited: ClassVar[str] = (
-        "where all that matters is telling the class (`diffmulti --for classification`), or exact boxes"
+        "where all that matters is telling the class (`diffmulti --for classification`), or exact boxes; on small "
+        "domains (`laplace`)"
     )
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"purpose": "counts"}, {"rounds": 0})
 
