@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo studio test test-scale reproduce reproduce-quick \
-  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-syntactic bench-confidence bench-queries bench-answers bench-marginals bench-speed bench-memory bench-scale bench-studio \
+  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-comparison bench-syntactic bench-confidence bench-queries bench-answers bench-marginals bench-speed bench-memory bench-scale bench-studio \
   audit fire fuzz smoke dist lock pip-audit docs site clean
 
 $(VENV)/.base: pyproject.toml
@@ -91,6 +91,13 @@ bench-privbayes: $(VENV)/.dev
 	  test -d $(PEERS)/$$peer || { $(PYTHON) -m venv $(PEERS)/$$peer && $(PEERS)/$$peer/bin/pip install --quiet $$peer; } || rm -rf $(PEERS)/$$peer; \
 	done
 	$(BIN)/python benchmarks/privbayes.py --peers $(PEERS)
+
+# The tables of docs/methods.md; the census excerpt is no part of the repository.
+bench-comparison: $(VENV)/.dev
+	$(BIN)/python benchmarks/comparison.py adult --runs 5
+	$(BIN)/python benchmarks/comparison.py adult --few --epsilons 1 --runs 5 --measures marginals,queries,cost
+	$(BIN)/python benchmarks/comparison.py census --epsilons 1 --runs 5 --measures marginals,queries,cost
+	$(BIN)/python benchmarks/comparison.py census --few --epsilons 1 --runs 5 --measures marginals,queries,cost
 
 bench-queries: $(VENV)/.dev
 	$(BIN)/python benchmarks/queries.py

@@ -93,6 +93,17 @@ class Marginals(Method):
     summary: ClassVar[str] = (
         "measures margins and the pairs of attributes that they tell worst, and fits one distribution to all of it"
     )
+    suits: ClassVar[str] = (
+        "counts by a few attributes and synthetic records: margins by class and the pairs told worst, one distribution"
+    )
+    arithmetic: ClassVar[str] = (
+        "a hundredth for the size; of the rest 0.6 (Adult at epsilon 1) or more for margins, the others for rounds of "
+        "a choice and a pair"
+    )
+    unsuited: ClassVar[str] = (
+        "where all that matters is telling the class (`diffmulti --for classification`), or exact boxes; on small "
+        "domains (`laplace`)"
+    )
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"heavy": 0, "rounds": 3},
         {},
