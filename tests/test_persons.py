@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sqlite3
 import tempfile
 from collections import Counter
@@ -51,6 +52,7 @@ from sfumato.errors import BudgetError, MethodError, ReleaseError, SchemaError, 
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method
 from sfumato.privacy.tally import Tally
+from sfumato.schema.yaml import read_yaml
 from sfumato.tables.persons import PersonRows, RowsOfPersons, opened
 
 WARDS, CLASSES = ["Heart", "Bones", "Eyes"], ["Y", "N"]
@@ -339,6 +341,17 @@ def test_manifest_and_ledger_speak_of_persons_and_of_the_whole_epsilon(method: M
     found = verify(tmp_path / "out", tmp_path / "visits.ledger")
     assert found.verified, found.failures
     assert account.plan(method, 2).total <= 2
+
+
+def test_explanations_speak_of_persons_and_of_rows(tmp_path: Path) -> None:
+    """One more row of a person who has more than count may put another in its place: epsilon is not for one record."""
+    account_of(tmp_path).publish(frame_of(TABLE), Laplace(), 1, out=tmp_path / "out")
+    manifest = Release.load(tmp_path / "out").manifest
+    files = {name: (tmp_path / "out" / name).read_text() for name in ("deployment.yaml", "README.md", "dictionary.csv")}
+    assert read_yaml(files["deployment.yaml"])["tier_2"]["privacy_unit"] == manifest.neighbours
+    assert "one record" not in files["deployment.yaml"]
+    assert re.search("About [0-9,]+ rows, described by", files["README.md"])
+    assert "number of rows in the group" in files["dictionary.csv"]
 
 
 def test_noise_is_that_of_a_part_of_epsilon(tmp_path: Path) -> None:
