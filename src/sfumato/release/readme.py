@@ -94,9 +94,9 @@ def _promise(release: Release) -> Iterator[str]:
     odds = odds_of(release)
     before, present, _ = odds.beliefs[0]
     yield (
-        f"Whether or not any one person was in the table, this release could have come about almost as easily: at most "
-        f"{odds.presence:,.3g} times as probable in one case as in the other (differential privacy, epsilon = "
-        f"{manifest.epsilon}). Someone who thought it {100 * before:.3g} % likely that a person was in the table may "
+        f"Whether or not any one {manifest.unit} was in the table, this release could have come about almost as "
+        f"easily: at most {odds.presence:,.3g} times as probable in one case as in the other (differential privacy, epsilon = "
+        f"{manifest.epsilon}). Someone who thought it {100 * before:.3g} % likely that a {manifest.unit} was in it may "
         f"think it {100 * present:.3g} % likely afterwards, and no more, whatever else they know. Promises of several "
         "releases of one table add up."
     )
