@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo studio test test-scale reproduce reproduce-quick \
-  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale bench-studio \
+  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-syntactic bench-confidence bench-queries bench-answers bench-marginals bench-speed bench-memory bench-scale bench-studio \
   audit fire fuzz smoke dist lock pip-audit docs site clean
 
 $(VENV)/.base: pyproject.toml
@@ -97,6 +97,9 @@ bench-queries: $(VENV)/.dev
 
 bench-answers: $(VENV)/.dev
 	$(BIN)/python benchmarks/answers.py --small
+
+bench-marginals: $(VENV)/.dev
+	$(BIN)/python -W ignore benchmarks/marginals.py --ablations
 
 bench-speed: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

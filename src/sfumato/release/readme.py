@@ -94,11 +94,11 @@ def _promise(release: Release) -> Iterator[str]:
     odds = odds_of(release)
     before, present, _ = odds.beliefs[0]
     yield (
-        f"Whether or not any one {manifest.unit} was in the table, this release could have come about almost as "
-        f"easily: at most {odds.presence:,.3g} times as probable in one case as in the other (differential privacy, epsilon = "
-        f"{manifest.epsilon}). Someone who thought it {100 * before:.3g} % likely that a {manifest.unit} was in it may "
-        f"think it {100 * present:.3g} % likely afterwards, and no more, whatever else they know. Promises of several "
-        "releases of one table add up."
+        f"Whether or not any one {manifest.unit} was in the table, this release could have come about almost as easily "
+        f"(differential privacy, epsilon = {manifest.epsilon}): it was at most {odds.presence:,.3g} times as probable "
+        f"in one case as in the other. Someone who thought it {100 * before:.3g} % likely that a {manifest.unit} was in "
+        f"the table may think it {100 * present:.3g} % likely afterwards, and no more, whatever else they know. "
+        "Promises of several releases of one table add up."
     )
 
 
