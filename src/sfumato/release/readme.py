@@ -96,8 +96,8 @@ def _promise(release: Release) -> Iterator[str]:
     yield (
         f"Whether or not any one {manifest.unit} was in the table, this release could have come about almost as easily "
         f"(differential privacy, epsilon = {manifest.epsilon}): it was at most {odds.presence:,.3g} times as probable "
-        f"in one case as in the other. Someone who thought it {100 * before:.3g} % likely that a {manifest.unit} was in "
-        f"the table may think it {100 * present:.3g} % likely afterwards, and no more, whatever else they know. "
+        f"in one case as in the other. Someone who thought it {100 * before:.3g} % likely that a {manifest.unit} was "
+        f"in the table may think it {100 * present:.3g} % likely afterwards, and no more, whatever else they know. "
         "Promises of several releases of one table add up."
     )
 
