@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo studio test test-scale reproduce reproduce-quick \
-  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-syntactic bench-confidence bench-queries bench-answers bench-speed bench-memory bench-scale bench-studio \
+  bench-diffgen bench-cdiffgen bench-diffmulti bench-dpcocgen bench-privbayes bench-comparison bench-syntactic bench-confidence bench-queries bench-answers bench-marginals bench-speed bench-memory bench-scale bench-studio \
   audit fire fuzz smoke dist lock pip-audit docs site clean
 
 $(VENV)/.base: pyproject.toml
@@ -92,11 +92,21 @@ bench-privbayes: $(VENV)/.dev
 	done
 	$(BIN)/python benchmarks/privbayes.py --peers $(PEERS)
 
+# The tables of docs/methods.md; the census excerpt is no part of the repository.
+bench-comparison: $(VENV)/.dev
+	$(BIN)/python benchmarks/comparison.py adult --runs 5
+	$(BIN)/python benchmarks/comparison.py adult --few --epsilons 1 --runs 5 --measures marginals,queries,cost
+	$(BIN)/python benchmarks/comparison.py census --epsilons 1 --runs 5 --measures marginals,queries,cost
+	$(BIN)/python benchmarks/comparison.py census --few --epsilons 1 --runs 5 --measures marginals,queries,cost
+
 bench-queries: $(VENV)/.dev
 	$(BIN)/python benchmarks/queries.py
 
 bench-answers: $(VENV)/.dev
 	$(BIN)/python benchmarks/answers.py --small
+
+bench-marginals: $(VENV)/.dev
+	$(BIN)/python -W ignore benchmarks/marginals.py --ablations
 
 bench-speed: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

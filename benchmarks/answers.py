@@ -101,6 +101,12 @@ def _coded(table: pa.Table, schema: Schema) -> CodedRows:
 
 
 def census() -> Table:
+    """The excerpt of a census by its codes."""
+    table, schema = census_rows()
+    return Table("census", schema, _coded(table, schema))
+
+
+def census_rows() -> tuple[pa.Table, Schema]:
     """An excerpt of the American Community Survey of 2018; the class is the decile of income, and has eleven values."""
     with gzip.open(CENSUS) as file:
         table = pa.csv.read_csv(file, convert_options=pa.csv.ConvertOptions(strings_can_be_null=False))
@@ -117,7 +123,7 @@ def census() -> Table:
             missing = {"missing": "N"} if "N" in values else {}
             attributes[name] = {"kind": kind, "taxonomy": sorted(set(values)), **missing}
     schema = Schema.parse({"name": "census", "confirmed": True, "missing_values": ["", "N"], "attributes": attributes})
-    return Table("census", schema, _coded(pa.table(texts), schema))
+    return pa.table(texts), schema
 
 
 def made_up(rows: int = 30_000) -> Table:

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from groups_by_hand import group_releases, groups_of
-from handmade import BOXES, box_releases, drafted, handmade_tree, release_of, release_over, tree_releases
+from handmade import BOXES, box_releases, drafted, handmade_tree, manifest_of, release_of, release_over, tree_releases
 from margins_by_hand import CLEAR, SEEDS
 from networks import network_of, network_releases
-from sfumato import Release
+from sfumato import DiffPC45, DPCube, Method, PrivBayes, Rehearsal, Release
 from sfumato.geometry.regions import Boxes, Regions
 from sfumato.geometry.tree import Tree
 from sfumato.models import MODELS
@@ -86,6 +87,25 @@ def merged_grid(rng: np.random.Generator) -> Release:
     return replace(release, draft=replace(release.draft, model=MERGED))
 
 
+BY_METHOD: Mapping[str, Method] = {
+    "pruned tree": DiffPC45(depth=2),
+    "tree over cells": DPCube(),
+    "network of families": PrivBayes(candidates=60),
+    "network of clipped families": PrivBayes.as_published(),
+}
+"""Kinds whose releases are made by a method, of rows that are nobody's."""
+
+
+def by_method(kind: str, seed: int) -> Release:
+    """Let a method draft a release of random rows."""
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(0, 60))
+    columns = [rng.integers(0, leaves, rows).astype(np.uint8) for leaves in BOXES.shape]
+    classes = rng.integers(0, len(BOXES.classes), rows).astype(np.uint8)
+    draft, _ = Rehearsal(BY_METHOD[kind], BOXES, Fraction(3), seed).run(columns, classes)
+    return Release(BOXES, draft, manifest_of(BOXES, draft.cells))
+
+
 SMALL: Mapping[str, Callable[[], Release]] = {
     "grid": small_grid,
     "coclusters": groups_of,
@@ -98,6 +118,7 @@ SMALL: Mapping[str, Callable[[], Release]] = {
         np.array([[900, 300], [0, 700], [400, 1]]),
     ),
     "network": lambda: network_of(5),
+    **{kind: partial(by_method, kind, 3) for kind in BY_METHOD},
 }
 """One of each kind."""
 
@@ -127,6 +148,7 @@ RANDOM: Mapping[str, st.SearchStrategy[Release]] = {
     "exact tree": exact_trees(),
     "boxes": overlapping_boxes(),
     "network": network_releases(),
+    **{kind: st.integers(0, 2**32).map(partial(by_method, kind)) for kind in BY_METHOD},
 }
 """Any of each kind."""
 

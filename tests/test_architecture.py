@@ -12,7 +12,7 @@ import sfumato
 
 SOURCE = Path(sfumato.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_MODULES = 165
+MOST_MODULES = 180
 """A budget, not a law: raise it with a reason. A reader should find a thing by its room and read it whole."""
 GROWING = {"methods", "without_epsilon"}
 """Rooms that grow by a module with every method: the budget is about the others."""

@@ -202,7 +202,7 @@ def names(command: click.Command, path: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_tried_below() -> None:
-    assert set(names(main)) == {*COMMANDS, "account settle", "explain", "reproduce", "sign"}
+    assert set(names(main)) == {*COMMANDS, "account settle", "explain", "reproduce", "sign", "studio"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

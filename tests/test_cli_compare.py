@@ -77,7 +77,7 @@ def test_some_attributes_and_another_class() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--methods", "diffgne"), "methods (diffgne) must be one of diffgen"),
+        (("--methods", "diffgne"), "methods (diffgne) must be one of marginals, diffgen"),
         (("--methods", "diffgen,"), "methods () must be one of"),
         (("--methods", "mondrian"), "Write for example mondrian:k=10."),
         (("--methods", "mondrian:k"), "option (k) of mondrian must be written as name=value"),

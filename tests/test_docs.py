@@ -86,6 +86,7 @@ def test_the_table_of_methods_is_what_the_registry_says() -> None:
     assert [line.split("`")[1] for line in methods_table().splitlines()[2:]] == [*METHODS, *WITHOUT_EPSILON]
     for method in (*METHODS.values(), *WITHOUT_EPSILON.values()):
         assert method.summary in text
+        assert all((method.suits, method.arithmetic, method.unsuited)), f"{method.name} must say what it is for"
         assert method.additions in text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 from typing import Any
@@ -15,12 +16,13 @@ from hypothesis import strategies as st
 
 import command_line
 import mutants
-from contracts import EVERY_METHOD
+import persons
+from contracts import EVERY_METHOD, ONE_OF_EACH
 from planted import BUGS, Bug
 from sfumato import DiffGen, Laplace, OtherwiseError, Schema
-from sfumato.audit import Transcript, exact_loss, search
+from sfumato.audit import Transcript, exact, exact_loss, search
 from sfumato.audit.events import SCHEMA
-from sfumato.audit.exact import Loss, log_chance, loss_of, mean_share
+from sfumato.audit.exact import Loss, log_chance, loss_of, mean_share, random_neighbours, random_schema
 from sfumato.errors import MethodError
 from sfumato.methods.method import Method
 from sfumato.privacy import meter as meter_module
@@ -128,6 +130,33 @@ def test_no_transcript_loses_more_than_was_paid(method: Method, tables: tuple, s
     found = exact_loss(method, schema, epsilon, table, neighbour, unsafe_seed=seed, daring=daring)
     assert found.paid <= epsilon
     assert not found.broken, f"{found.ratio} of what was paid"
+
+
+@ONE_OF_EACH
+def test_no_transcript_of_a_person_loses_more_than_was_paid(method: Method) -> None:
+    """All rows of a person cost what is paid at most, and one of them the part that it has of that."""
+    rng, epsilon, found = np.random.default_rng(3), Fraction(3, 2), 0
+    while found < 4:
+        rows = 2 + found % 2
+        schema = Schema.parse(random_schema(rng).plain() | {"person": "who", "rows_per_person": rows})
+        try:
+            method.plan(schema, epsilon / rows)
+        except MethodError:
+            continue
+        table, neighbour = sorted(random_neighbours(schema, rng), key=len, reverse=True)
+        assert len(table) - len(neighbour) == rows
+        for other, part in ((neighbour, rows), (table[:-1], 1)):
+            for tables in ((table, other), (other, table)):
+                one = exact_loss(method, schema, epsilon, *tables, unsafe_seed=found, daring=found >= 2)
+                assert one.paid <= epsilon
+                assert not replace(one, paid=one.paid * part / rows).broken, f"{one.ratio} of what was paid"
+        found += 1
+
+
+def test_a_search_finds_that_the_rows_of_a_person_are_not_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    persons.epsilon_is_not_divided(monkeypatch)
+    monkeypatch.setattr(exact, "PERSONS", 1.0)
+    assert search(Laplace(), ONE, transcripts=6).refuted
 
 
 def losses(bug: Bug) -> list[Transcript]:

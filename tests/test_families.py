@@ -14,6 +14,7 @@ from replay import Purse, Recorder
 from sfumato.engines.local import MemoryEngine
 from sfumato.errors import PrivacyError
 from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
 from sfumato.privacy.families import CLASS, FAMILY_SCORES, BinaryFit, Dependence, Families, Family
 from sfumato.privacy.meter import Meter
 from sfumato.privacy.tally import Domain, Tally
@@ -97,6 +98,11 @@ TALLY = Tally(Grid.whole((3, 4)), 2, (), None, (GRID,))
 def test_families_that_are_not_counted_are_refused(families, score) -> None:
     with pytest.raises(PrivacyError):
         Families(TALLY, families, score)
+
+
+def test_a_tally_for_which_not_everyone_pays_is_refused() -> None:
+    with pytest.raises(PrivacyError, match="everyone pays"):
+        Families(Tally(Tree.whole((3, 4)), 2, (), None, (GRID,)), [Family(0, 0, False)], "R'")
 
 
 def test_the_family_that_hangs_together_is_chosen_and_paid_for() -> None:

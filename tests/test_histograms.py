@@ -189,9 +189,13 @@ def test_shapes_of_other_records_or_without_candidates_are_refused() -> None:
         lambda: Bisections(tally, 0, ((0, 4), (3, 8)), 0),
         lambda: Bisections(tally, 0, (), 0),
         lambda: Bisections(tally, 0, ((0, 9),), 0),
+        lambda: Bisections(tally, 0, ((0, 8),), 0.5),
+        lambda: Bisections(tally, 0, ((0, 8),), 2**62),
         lambda: LastBoundary(tally, 0, 8, 8, 5),
         lambda: LastBoundary(tally, 0, 8, 2, 0),
+        lambda: LastBoundary(tally, 0, 8, 2, 2.5),
         lambda: WavesKept(tally, 0, (1, 2)),
+        lambda: WavesKept(tally, 0, (2**63 - 1,) * 8),
         lambda: Bisections(Tally(Grid.whole((8,)), 1), 0, ((0, 8),), 0),
     ):
         with pytest.raises(PrivacyError, match="a shape must"):

@@ -117,6 +117,16 @@ def test_weights_that_are_not_of_the_places_and_classes_are_refused(shape: tuple
     meter.select(SPLITS, BalancedMax(np.ones((1, 2), np.int64)), Fraction(1, 2), "choice", "permute-and-flip")
 
 
+def test_marginals_of_everyone_are_not_paid_for_by_some_ends_of_a_tree() -> None:
+    """Each half would pay epsilon for a count of all, the second one free of charge: twice epsilon for one."""
+    meter, purse, recorder = metered(Engine())
+    for end in HALVES.ends:
+        tally = Tally(HALVES, CLASSES, (), np.array([end]), (Grid.finest(SHAPE),))
+        with pytest.raises(PrivacyError, match="made up of what the tally counts"):
+            meter.measure(Cells(tally, grid=Grid.whole(SHAPE)), Fraction(1), f"count {end}")
+    assert (purse.debits, recorder.calls) == ([], [])
+
+
 class LoudCells(Cells):
     """Cells that one record moves by a million."""
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sfumato.engines.local import MemoryEngine
 from sfumato.errors import PrivacyError
 from sfumato.geometry.grid import Grid
+from sfumato.geometry.tree import Tree
 from sfumato.privacy.misfits import SENSITIVITY, UNIT, Ladder, Misfits
 from sfumato.privacy.tally import Cells, Tally
 
@@ -76,6 +77,8 @@ def test_charges_are_taken_off() -> None:
         {"expected": []},
         {"charges": np.zeros(3, np.int64)},
         {"charges": np.full(len(EVERY), 2**55)},
+        {"charges": np.full(len(EVERY), -(2**63))},
+        {"tally": Tally(Tree.whole(SHAPE), CLASSES, (0, 1, 2), None, GRIDS)},
         {"candidates": np.zeros((0, 4), np.int64), "charges": np.zeros(0, np.int64)},
         {"candidates": np.array([[3, 0, 0, 0]]), "charges": np.zeros(1, np.int64)},
         {"candidates": np.array([[0, 2, 0, 0]]), "charges": np.zeros(1, np.int64)},
@@ -88,6 +91,18 @@ def test_charges_are_taken_off() -> None:
 def test_what_could_not_be_scored_is_refused(wrong: dict) -> None:
     with pytest.raises(PrivacyError):
         replace(candidates(), **wrong)
+
+
+def test_expected_numbers_that_would_wrap_around_in_sums_are_refused() -> None:
+    """With 2^14 cells of nearly 2^50 steps each, one record could move the sum from one end of 64 bits to the other."""
+    grid = Grid.finest((2**7, 2**7))
+    tally = Tally(Grid.whole(grid.shape), 1, (), None, (grid,))
+    ladders = {at: Ladder((np.arange(2**7),)) for at in range(2)}
+    asked = np.zeros((1, 4), np.int64)
+    for steps in (2**49, -(2**49)):
+        with pytest.raises(PrivacyError, match="whole steps"):
+            Misfits(tally, ladders, asked, [np.full((grid.regions, 1), steps)], np.zeros(1, np.int64))
+    Misfits(tally, ladders, asked, [np.full((grid.regions, 1), 2**45)], np.zeros(1, np.int64))
 
 
 @pytest.mark.parametrize(
@@ -118,6 +133,13 @@ def test_cells_of_a_grid_are_counted_as_by_hand(rows: list, seed: int) -> None:
 
 def test_a_grid_that_was_not_counted_is_refused() -> None:
     every = Grid.finest(SHAPE)
-    for tally, grid in ((TALLY, every), (Tally(Grid.whole(SHAPE), CLASSES), GRIDS[0]), (TALLY, Grid.whole((2, 2)))):
+    few = Tally(Tree.whole(SHAPE), CLASSES, (), np.zeros(0, np.int64), GRIDS)
+    cases = (
+        (TALLY, every),
+        (Tally(Grid.whole(SHAPE), CLASSES), GRIDS[0]),
+        (TALLY, Grid.whole((2, 2))),
+        (few, GRIDS[0]),
+    )
+    for tally, grid in cases:
         with pytest.raises(PrivacyError, match="made up of what the tally counts"):
             Cells(tally, grid=grid)

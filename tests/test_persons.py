@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sqlite3
 import tempfile
 from collections import Counter
@@ -51,6 +52,7 @@ from sfumato.errors import BudgetError, MethodError, ReleaseError, SchemaError, 
 from sfumato.geometry.grid import Grid
 from sfumato.methods.method import Method
 from sfumato.privacy.tally import Tally
+from sfumato.schema.yaml import read_yaml
 from sfumato.tables.persons import PersonRows, RowsOfPersons, opened
 
 WARDS, CLASSES = ["Heart", "Bones", "Eyes"], ["Y", "N"]
@@ -335,10 +337,27 @@ def test_manifest_and_ledger_speak_of_persons_and_of_the_whole_epsilon(method: M
     (publication,) = account.statement().publications
     assert (publication.unit, publication.debits) == ("person (patient)", release.manifest.debits)
     assert 2 - Fraction(1, 10**6) < publication.paid <= 2
-    assert all(one.sensitivity == MOST for one in manifest.debits if one.mechanism.startswith("discrete"))
+    reach = {one.label: one.question.reach for one in release.draft.measurements}
+    assert reach.keys() == {one.label for one in manifest.debits if one.mechanism.startswith("discrete")}
+    assert all(one.sensitivity == MOST * reach[one.label] for one in manifest.debits if one.label in reach)
     found = verify(tmp_path / "out", tmp_path / "visits.ledger")
     assert found.verified, found.failures
     assert account.plan(method, 2).total <= 2
+
+
+def test_explanations_speak_of_persons_and_of_rows(tmp_path: Path) -> None:
+    """One more row of a person who has more than count may put another in its place: epsilon is not for one record."""
+    account_of(tmp_path).publish(frame_of(TABLE), Laplace(), 1, out=tmp_path / "out")
+    manifest = Release.load(tmp_path / "out").manifest
+    files = {name: (tmp_path / "out" / name).read_text() for name in ("deployment.yaml", "README.md", "dictionary.csv")}
+    assert read_yaml(files["deployment.yaml"])["tier_2"]["privacy_unit"] == manifest.neighbours
+    assert "one record" not in files["deployment.yaml"]
+    assert re.search("About [0-9,]+ rows, described by", files["README.md"])
+    assert "number of rows in the group" in files["dictionary.csv"]
+    assert "any one person was in the table" in files["README.md"]
+    schema = Schema.parse(RECORDS.plain() | {"name": "records"})
+    Account(tmp_path / "records.ledger", schema).publish(frame_of(TABLE), Laplace(), 1, out=tmp_path / "records")
+    assert "any one record was in the table" in (tmp_path / "records" / "README.md").read_text()
 
 
 def test_noise_is_that_of_a_part_of_epsilon(tmp_path: Path) -> None:

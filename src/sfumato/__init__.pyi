@@ -25,6 +25,9 @@ from sfumato.holder import coded as coded
 from sfumato.holder import draft as draft
 from sfumato.holder import raw_rows as raw_rows
 from sfumato.methods import METHODS as METHODS
+from sfumato.methods import WITH_CLASS as WITH_CLASS
+from sfumato.methods import WITHOUT_CLASS as WITHOUT_CLASS
+from sfumato.methods import usual_method as usual_method
 from sfumato.methods import Method as Method
 from sfumato.models.intervals import Z95 as Z95
 from sfumato.models.model import Answers as Answers

@@ -3,7 +3,7 @@
 What the meter asks of the mechanisms is recorded with the answers, and the answers are given again on the neighbour, so
 both tables have the same transcript T. The loss of T is log P(T | D) - log P(T | D'), the sum over its calls, because
 each call is random by itself, given the answers before. It must lie between -paid and paid for *every* T that can
-happen.
+happen. Neighbours differ by one record or, where a schema names persons, by as many rows as count of one.
 
 **Noise.** P(y | c) is proportional to exp(-rate |y - c|), so a count adds rate (|y - c'| - |y - c|): exact fractions.
 
@@ -39,6 +39,8 @@ DOUBT = 2.0**-49
 """By how much a candidate can make the logarithm of a probability wrong: sixteen roundings, and four are made."""
 TRIES = 50
 """How many random schemas a method may refuse, one after the other."""
+PERSONS = 0.3
+"""How many of random schemas name persons."""
 SIZES = (0, 1, 2, 5, 12, 60)
 """The numbers of rows of random tables."""
 Table = NDArray[np.uint8]
@@ -94,7 +96,8 @@ def exact_loss(
 ) -> Transcript:
     """Publish a table, replay the answers on another, and give the exact loss; refuse one that behaves otherwise.
 
-    `daring` answers are improbable ones, in which losses add up. Tables are coded rows, the class last.
+    `daring` answers are improbable ones, in which losses add up. Tables are coded rows, the class last; where the
+    schema names persons, the rows that count, so a neighbour may have as many more or fewer as count of a person.
     """
     rehearsal = Rehearsal(method, schema, epsilon)
     recorder = DaringRecorder(unsafe_seed) if daring else Recorder(unsafe_seed)
@@ -228,7 +231,7 @@ def _random_schema(method: Method, epsilon: Fraction, rng: np.random.Generator) 
     for _ in range(TRIES):
         schema = random_schema(rng)
         try:
-            method.plan(schema, epsilon)
+            method.plan(schema, epsilon / schema.rows_per_person)
         except MethodError:
             continue
         return schema
@@ -236,11 +239,12 @@ def _random_schema(method: Method, epsilon: Fraction, rng: np.random.Generator) 
 
 
 def random_schema(rng: np.random.Generator) -> Schema:
-    """Draw a small schema: one to three attributes with taxonomies, ranges and missing values, and perhaps a class."""
+    """Draw a small schema: a few attributes with taxonomies, ranges and missing values; perhaps a class, or persons."""
     columns: dict[str, Any] = {f"a{number}": _random_column(rng) for number in range(rng.integers(1, 4))}
     if rng.random() < 0.8:
         columns["class"] = {"kind": "class", "taxonomy": [f"c{leaf}" for leaf in range(rng.integers(2, 4))]}
-    return Schema.parse({"name": "random", "confirmed": True, "attributes": columns})
+    persons = {"person": "who", "rows_per_person": int(rng.integers(1, 4))} if rng.random() < PERSONS else {}
+    return Schema.parse({"name": "random", "confirmed": True, "attributes": columns} | persons)
 
 
 def _random_column(rng: np.random.Generator) -> dict[str, Any]:
@@ -253,12 +257,14 @@ def _random_column(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def random_neighbours(schema: Schema, rng: np.random.Generator) -> tuple[Table, Table]:
-    """Draw a table and another with one record more or less; rows are spread out, or nearly alike."""
-    sizes = (*schema.shape, len(schema.classes))
-    rows = _random_rows(sizes, int(rng.choice(SIZES)) + 1, rng)
+    """Draw a table and another with one record, or person, more or less; rows are spread out, or nearly alike."""
+    sizes, own = (*schema.shape, len(schema.classes)), schema.rows_per_person
+    rows = _random_rows(sizes, int(rng.choice(SIZES)) + own, rng)
     if rng.random() < 0.5:
-        rows[:-1] = rows[0]
-    tables = rows, rows[:-1]
+        rows[:-own] = rows[0]
+    if rng.random() < 0.5:
+        rows[-own:] = rows[-1]
+    tables = rows, rows[:-own]
     return tables if rng.random() < 0.5 else (tables[1], tables[0])
 
 

@@ -12,6 +12,8 @@ import click
 
 import sfumato
 from sfumato import (
+    WITH_CLASS,
+    WITHOUT_CLASS,
     WITHOUT_EPSILON,
     Account,
     Categorical,
@@ -22,6 +24,7 @@ from sfumato import (
     Schema,
     find_data,
     named_only,
+    usual_method,
 )
 from sfumato.cli.options import (
     ENGINE_OPTIONS,
@@ -63,9 +66,6 @@ PUBLISHING = {
 """The options of publish that are not a method's parameters."""
 MOST_CLASSES = 10
 """A column with more categories is not proposed as the class."""
-WITH_CLASS, WITHOUT_CLASS = "diffgen", "diffmulti"
-"""The method where none is named: of those that can publish any table, the one that answers counts best (see
-docs/benchmarks.md); diffgen must have a class to choose by."""
 FINDINGS = (
     ("The schema would betray", True, False),
     ("Paid for twice", False, False),
@@ -339,7 +339,7 @@ def publish(data: str, schema_path: str | None, ledger: str | None, show: Show, 
     if options["target"]:
         schema = schema.with_target(options["target"])
     given = {key: value for key, value in options.items() if key not in PUBLISHING}
-    name = options["method"] or (WITHOUT_CLASS if schema.target is None else WITH_CLASS)
+    name = options["method"] or usual_method(schema)
     method = make_method(name, given, as_published=options["as_published"])
     refuse_unfit_options(method, options)
     if options["dry_run"]:

@@ -25,5 +25,14 @@ from sfumato.methods.privbayes import PrivBayes as PrivBayes
 from sfumato.methods.privelet import Privelet as Privelet
 from sfumato.methods.rps import RPS as RPS
 from sfumato.methods.structurefirst import StructureFirst as StructureFirst
+from sfumato.schema.schema import Schema
 
 METHODS: Mapping[str, type[Method]] = registered(globals().values(), Method)
+WITH_CLASS, WITHOUT_CLASS = DiffGen.name, Marginals.name
+"""The methods where none is named: of those that can publish any table, one that tells the class and counts, and the
+one that answers counts best (docs/marginals.md)."""
+
+
+def usual_method(schema: Schema) -> str:
+    """Name the method for a schema where none is named."""
+    return WITHOUT_CLASS if schema.target is None else WITH_CLASS

@@ -54,6 +54,9 @@ class EFPA(Histograms):
         "measures the first few cosine waves of each attribute, as many as pay off (Acs et al. 2012)"
     )
     additions: ClassVar[str] = "real waves, every one with noise; permute-and-flip"
+    suits: ClassVar[str] = "an attribute that rises and falls smoothly"
+    arithmetic: ClassVar[str] = "each attribute has a part: half for the number of waves, half for the waves"
+    unsuited: ClassVar[str] = "as hay; on peaks and on values without an order, which no few waves tell"
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 

@@ -53,6 +53,11 @@ class Hay(Histograms):
     additions: ClassVar[str] = (
         "the best branching for each attribute's length, and the best shares for its levels; any number of leaves"
     )
+    suits: ClassVar[str] = "ranges of a long attribute, such as ages or amounts, one attribute at a time"
+    arithmetic: ClassVar[str] = (
+        "each attribute has a part, shared among the levels of its tree; the class one like it, the size a twentieth"
+    )
+    unsuited: ClassVar[str] = "for what binds attributes: they are taken for independent; short attributes gain nothing"
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"branching": 4})
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 

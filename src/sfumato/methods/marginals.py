@@ -17,15 +17,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from sfumato.arrays import Floats, Integers
 from sfumato.errors import MethodError
 from sfumato.geometry.grid import Grid
+from sfumato.methods.margins import Purpose
 from sfumato.methods.method import Method, number, one_of, parameter
-from sfumato.models.binning import level
+from sfumato.models.binning import HEAVY, level
 from sfumato.models.fitting import Size
 from sfumato.models.network import Network, Pair, columns_of
 from sfumato.privacy.budget import GRAIN, Schedule, payable
@@ -82,9 +83,6 @@ MOST_CLIQUE = 40_000
 MOST_PAIRS = 2_000
 """Of more pairs than this, those of attributes that tell most people apart are looked at."""
 
-Purpose = Literal["synthetic", "counts"]
-"""What a release is for: records like the original ones, or counts."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Marginals(Method):
@@ -95,11 +93,28 @@ class Marginals(Method):
     summary: ClassVar[str] = (
         "measures margins and the pairs of attributes that they tell worst, and fits one distribution to all of it"
     )
-    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"purpose": "counts"}, {"rounds": 0})
+    suits: ClassVar[str] = (
+        "counts by a few attributes and synthetic records: margins by class and the pairs told worst, one distribution"
+    )
+    arithmetic: ClassVar[str] = (
+        "a hundredth for the size; of the rest 0.6 (Adult at epsilon 1) or more for margins, the others for rounds of "
+        "a choice and a pair"
+    )
+    unsuited: ClassVar[str] = (
+        "where all that matters is telling the class (`diffmulti --for classification`), or exact boxes; on small "
+        "domains (`laplace`)"
+    )
+    EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"heavy": 0, "rounds": 3},
+        {},
+        {"heavy": 0, "purpose": "counts", "selection": "exponential"},
+        {"rounds": 0},
+    )
 
     purpose: Purpose = parameter(
-        "synthetic",
-        "What the release is for: counts, or synthetic records, which follow the class more closely.",
+        "balanced",
+        "What the release is for: counts, classification, or both (balanced). The first pairs are chosen by class, for "
+        "counts none, for classification all.",
         read=one_of(get_args(Purpose)),
         option="for",
     )
@@ -107,6 +122,11 @@ class Marginals(Method):
         LIMIT_ROUNDS,
         "How many pairs are measured at most; the size of the table mostly calls for fewer.",
         read=number("Give for example 20.", least=0, most=1000),
+    )
+    heavy: int = parameter(
+        HEAVY,
+        "How many standard deviations of noise a bin of values holds at least; with 0, all values are told apart.",
+        read=number("Give for example 5.", least=0, most=1000),
     )
     selection: Selection = parameter("permute-and-flip", "How pairs are chosen.", read=one_of(get_args(Selection)))
 
@@ -139,7 +159,7 @@ class Marginals(Method):
         totals = [(float(size.counts[0, 0]), float(size.noisy.variances[0]))]
         columns = columns_of(schema, margins)
         people = Size.of([*totals, *(total for column in columns for total in column.totals())])
-        bins = tuple(column.bins(people.value) for column in columns)
+        bins = tuple(column.bins(people.value, self.heavy) for column in columns)
         network = Network(len(schema.classes), people, columns, bins)
         rounds = Rounds(self, meter, schema, network, division)
         rounds.go()
@@ -373,7 +393,8 @@ class Rounds:
         offered = self.offered & fits[self.every[:, 0]]
         classes = self.network.classes
         clear = SMALL * classes / spend <= self.division.size / 4
-        if classes > 1 and number <= CLASS_FIRST and clear and self.method.purpose != "counts":
+        first = {"counts": 0, "balanced": CLASS_FIRST, "classification": LIMIT_ROUNDS}[self.method.purpose]
+        if classes > 1 and number <= first and clear:
             by_class = offered & (self.every[:, 3] == 1)
             offered = by_class if by_class.any() else offered
         return np.flatnonzero(offered if offered.any() else self.offered)

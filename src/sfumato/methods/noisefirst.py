@@ -32,6 +32,9 @@ class NoiseFirst(Histograms):
     summary: ClassVar[str] = (
         "counts the leaves of each attribute, then merges neighbours that noise alone tells apart (Xu et al. 2013)"
     )
+    suits: ClassVar[str] = "single values of an attribute whose neighbours are alike"
+    arithmetic: ClassVar[str] = "each attribute has a part, all of it on its leaves; merging is free"
+    unsuited: ClassVar[str] = "as hay; for long ranges, which add up the noise of all their leaves"
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     @classmethod

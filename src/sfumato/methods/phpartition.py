@@ -41,6 +41,11 @@ class PHPartition(Histograms):
         "divides each attribute in two again and again, privately, then counts the ranges (Acs et al. 2012)"
     )
     additions: ClassVar[str] = "permute-and-flip"
+    suits: ClassVar[str] = "an attribute with long even stretches, where no bound of counts is known"
+    arithmetic: ClassVar[str] = (
+        "each attribute has a part: half for the divisions, level by level, half for the ranges that are left"
+    )
+    unsuited: ClassVar[str] = "as hay; where neighbours differ: what is left whole is told as even"
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({"depth": 2}, {})
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 

@@ -38,6 +38,9 @@ class Privelet(Histograms):
         "measures Haar wavelets of each long attribute, and the leaves of short ones (Xiao, Wang, Gehrke 2010)"
     )
     additions: ClassVar[str] = "whole numbers from end to end; any number of leaves"
+    suits: ClassVar[str] = "ranges of a long attribute, one attribute at a time; Hay's rival with the same reach"
+    arithmetic: ClassVar[str] = "equal parts for every depth of every attribute, and one for everyone"
+    unsuited: ClassVar[str] = "as hay; on short attributes, which it counts leaf by leaf"
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({"shortest": 4}, {})
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 

@@ -39,6 +39,11 @@ class StructureFirst(Histograms):
     order: ClassVar[int] = 14
     summary: ClassVar[str] = "chooses bins of each attribute privately, then counts them (Xu et al. 2013)"
     additions: ClassVar[str] = "permute-and-flip"
+    suits: ClassVar[str] = "an attribute of few steps, whose largest count is known in public"
+    arithmetic: ClassVar[str] = "each attribute has a part: half for the borders of its bins, half for the bins"
+    unsuited: ClassVar[str] = (
+        "as hay; without a public bound of the largest count; with many bins, of which each border is paid for"
+    )
     EXAMPLES: ClassVar[tuple[Mapping[str, Any], ...]] = ({"largest": 20, "bins": 3}, {"largest": 5})
     PUBLISHED: ClassVar[tuple[Mapping[str, Any], ...]] = ({"largest": 20},)
 

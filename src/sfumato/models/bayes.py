@@ -513,6 +513,7 @@ class BayesModel(Model):
             title="The network",
             words=f"Each of {len(rows)} attributes hangs on those that stand as its parents, in this order.",
             told_apart=tuple(at for at in self._variables if at < len(self.schema.shape)),
+            caption="Families, in the order in which attributes were added.",
             listings=(Listing("Families", ("attribute", "parents", "cells"), rows, (2,)),),
         )
 

@@ -22,7 +22,7 @@ PENALTY = 4.0
 """A new block must explain this many variances of noise for each class."""
 LARGEST_BLOCKS = 4096
 """Of more places, blocks are looked for in pieces of so many."""
-HEAVY = 5.0
+HEAVY = 5
 """A bin holds at least so many standard deviations of the noise of one count,"""
 MOST_BINS = 16
 """and where a grid is long, about one part in so many of all people;"""
@@ -116,10 +116,10 @@ class Column:
                 shares[own] = dense / dense.sum()
         return shares
 
-    def bins(self, size: float) -> Integers:
-        """Put leaves into bins that hold more than noise: the bin of each leaf."""
+    def bins(self, size: float, heavy: float = HEAVY) -> Integers:
+        """Put leaves into bins that hold so many standard deviations of noise: the bin of each leaf."""
         masses = self.part_people(size).sum(axis=1)
-        floor = HEAVY * np.sqrt(self.variance) if np.isfinite(self.variance) else np.inf
+        floor = heavy * np.sqrt(self.variance) if np.isfinite(self.variance) else np.inf
         if not self.ordered:
             return value_bins(masses, floor)[self.part_of]
         alone = {*self.part_of[list(self.apart)].tolist()}

@@ -187,10 +187,13 @@ class Estimator:
 
     @cached_property
     def _covariances(self) -> tuple[Floats, Floats]:
-        """Give cov(x, p), leaves x parts, and the inverse of var(p) + W."""
+        """Give cov(x, p), leaves x parts, and the inverse of var(p) + W; of sums that are certain, nothing is left."""
         found = self.passes.covariances(self.beside.leaves)
         together = self.beside.leaves @ found + np.diag(self.beside.variances)
-        return found, np.asarray(np.linalg.inv(together), np.float64)
+        try:
+            return found, np.asarray(np.linalg.inv(together), np.float64)
+        except np.linalg.LinAlgError:
+            return found, np.asarray(np.linalg.pinv(together, hermitian=True), np.float64)
 
     @cached_property
     def people(self) -> Floats:

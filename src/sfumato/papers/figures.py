@@ -82,8 +82,6 @@ class Claim:
     """the variant with our defaults, where there is one"""
     note: str = ""
     """what is otherwise than in the paper, and why"""
-    in_part: bool = False
-    """whether the claim compares with a method that does not exist here, so that only a part of it is judged"""
     also: tuple[str, ...] = ()
     """other variants of interest"""
 

@@ -45,8 +45,7 @@ NO_GUARANTEE = (
 _READING = (
     "Means over runs with their standard errors in parentheses, percentages in points; several places are given by "
     "the least and the greatest mean. The verdict is on the method as published; beside it stands what the same rule "
-    "says of our defaults (ours), which may well miss a stated number to the better side. *In part*: the claim is "
-    "also about a method that does not exist here, and the note says what was judged instead."
+    "says of our defaults (ours), which may well miss a stated number to the better side."
 )
 """How the page of verdicts is to be read."""
 
@@ -64,11 +63,6 @@ class Judged:
         """What is claimed."""
         said = self.claim.stated
         return f"{said.measure}, {said.setting}: {said.words}"
-
-    @property
-    def verdict(self) -> str:
-        """The verdict, and whether it is on a part of the claim alone."""
-        return f"{self.published.verdict}{' (in part)' if self.claim.in_part else ''}"
 
     @property
     def told_of_others(self) -> list[str]:
@@ -233,7 +227,6 @@ def _plain(one: Judged) -> dict[str, Any]:
         "stated": said.words,
         "source": said.source,
         "verdict": str(one.published.verdict),
-        "in_part": one.claim.in_part,
         "numbers": one.published.numbers,
         "others": {
             name: {"verdict": str(other.verdict), "numbers": other.numbers} for name, other in one.others.items()
@@ -250,7 +243,7 @@ def text(done: Reproduction) -> str:
         said = one.claim.stated
         lines += [
             f"{said.paper} {said.figure}: {one.what}",
-            f"    {one.verdict.upper()}: {one.published.numbers}",
+            f"    {one.published.verdict.upper()}: {one.published.numbers}",
         ]
         lines += [f"    {told}" for told in one.told_of_others]
         if one.claim.note:
@@ -294,7 +287,7 @@ def _table(done: Reproduction, paper: str) -> str:
         cells = (
             one.claim.stated.figure,
             one.what + "." + without,
-            f"**{one.verdict}**",
+            f"**{one.published.verdict}**",
             one.published.numbers,
             "<br>".join(one.told_of_others),
         )

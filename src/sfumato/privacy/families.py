@@ -130,6 +130,8 @@ class Families:
         object.__setattr__(self, "families", tuple(self.families))
         if not self.families or self.score not in FAMILY_SCORES:
             raise PrivacyError("there must be families to choose from, and a score of ours to choose by", BLAME)
+        if not self.tally.charges_everyone:
+            raise PrivacyError("a family must be chosen by a tally for which everyone pays", BLAME)
         if not all(self._is_counted(one) for one in self.families):
             raise PrivacyError("a family must be of a marginal that cuts its child", BLAME)
 

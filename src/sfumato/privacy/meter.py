@@ -354,7 +354,7 @@ class Meter:
         rates, rate_of = price.rates
         rates = tuple(rate / cells.reach for rate in rates)
         counts = cells.read(self._look(cells.tally))
-        if isinstance(cells.tally.partition, Tree):
+        if cells.question.nodes is not None:
             return Noisy(read_only(self._mechanisms.add_noise(counts, rates, rate_of)), rates, rate_of)
         alike = np.zeros(len(counts), np.int64)
         noisy = self._mechanisms.add_noise(counts, rates, alike).reshape(cells.question.shape)

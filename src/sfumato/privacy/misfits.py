@@ -31,7 +31,9 @@ SENSITIVITY = Fraction(1)
 SIDES = 2
 """Scores of different candidates may move in opposite directions: a choice pays for both."""
 MOST = 2**50
-"""Expected numbers and charges are smaller than this, so that sums over millions of cells keep to 64 bits."""
+"""Expected numbers and charges are smaller than this,"""
+TOGETHER = 2**60
+"""and their sums smaller than this: so what is added up of a marginal, people included, keeps to 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,8 @@ class Misfits:
         marginals = self.tally.marginals
         if not len(self.candidates) or self.charges.shape != (len(self.candidates),):
             raise PrivacyError("there must be a charge for each of some marginals to choose from", BLAME)
+        if not self.tally.charges_everyone:
+            raise PrivacyError("a marginal must be chosen by a tally for which everyone pays", BLAME)
         if [one.shape for one in self.expected] != [(one.regions, self.tally.classes) for one in marginals]:
             raise PrivacyError("there must be an expected number for every cell of a tally's marginals", BLAME)
         if not all(self._can_be_scored(marginal) for marginal in np.unique(self.candidates[:, 0]).tolist()):
@@ -133,7 +137,9 @@ class Misfits:
 
 
 def _steps(given: Integers) -> Integers:
-    """Take whole steps that leave room for sums."""
-    if not (isinstance(given, np.ndarray) and given.dtype.kind == "i" and (np.abs(given) < MOST).all()):
+    """Take whole steps that leave room for sums. They are public: floats, which do not wrap, may tell their size."""
+    whole = isinstance(given, np.ndarray) and given.dtype.kind == "i"
+    sizes = np.abs(given.astype(np.float64)) if whole else np.full(1, MOST)
+    if not ((sizes < MOST).all() and sizes.sum() < TOGETHER):
         raise PrivacyError("what is expected must be whole steps", BLAME)
     return frozen(given)

@@ -28,6 +28,8 @@ from sfumato.privacy.tally import Tally
 
 MOST_IN_A_PART = 2**27
 """Counts above this are taken for it, so that nothing overflows: neighbours' still differ by 1 at most."""
+DEAREST = 2**60
+"""Prices are below this, so that nothing overflows."""
 LARGEST_COUNT = 4_000_000
 """The largest bound of counts with which squares of them, in units, fit into 64 bits."""
 
@@ -116,7 +118,7 @@ class Bisections(Shape):
     def _possible(self) -> bool:
         ends = [end for one in self.ranges for end in one]
         inside = bool(ends) and ends[0] >= 0 and ends[-1] <= self.parts
-        return inside and ends == sorted(ends) and all(lo < hi for lo, hi in self.ranges) and self.price >= 0
+        return inside and ends == sorted(ends) and all(lo < hi for lo, hi in self.ranges) and _is_price(self.price)
 
     @property
     def sensitivity(self) -> Fraction:
@@ -165,7 +167,8 @@ class LastBoundary(Shape):
     """F"""
 
     def _possible(self) -> bool:
-        return 1 <= self.bins < self.end <= self.parts and 1 <= self.largest <= LARGEST_COUNT
+        whole = all(type(one) is int for one in (self.end, self.bins, self.largest))
+        return whole and 1 <= self.bins < self.end <= self.parts and 1 <= self.largest <= LARGEST_COUNT
 
     @property
     def most(self) -> int:
@@ -219,7 +222,7 @@ class WavesKept(Shape):
     """in units, for 1, 2, ... waves"""
 
     def _possible(self) -> bool:
-        return len(self.prices) == self.parts and all(type(one) is int and one >= 0 for one in self.prices)
+        return len(self.prices) == self.parts and all(map(_is_price, self.prices))
 
     @property
     def sensitivity(self) -> Fraction:
@@ -237,6 +240,11 @@ class WavesKept(Shape):
         energy = (scale * (cosines(self.parts) @ parts)) ** 2
         left = np.sqrt(np.append(np.cumsum(energy[::-1])[::-1][1:], 0.0))
         return np.asarray(-np.floor(left * self.unit.denominator).astype(np.int64) - np.array(self.prices, np.int64))
+
+
+def _is_price(given: object) -> bool:
+    """Tell whether a price is whole, as scores must be, and leaves them room in 64 bits."""
+    return type(given) is int and 0 <= given < DEAREST
 
 
 SHAPES: dict[str, type[Shape]] = {one.name: one for one in (Bisections, LastBoundary, WavesKept)}

@@ -78,6 +78,11 @@ class Tally:
         """The number of places asked for."""
         return self.partition.regions if self.nodes is None else len(self.nodes)
 
+    @property
+    def charges_everyone(self) -> bool:
+        """Whether everyone pays for a round: on a tree only the ends that are asked do, and marginals count all."""
+        return isinstance(self.partition, Grid)
+
     @cached_property
     def ends_asked(self) -> Integers | None:
         """The ends of a tree that are the places; None for a grid, whose regions are the places."""
@@ -129,7 +134,7 @@ class Cells:
 
     def _is_counted(self, grid: Grid) -> bool:
         """Tell whether a grid's regions can be added up from what the tally counts."""
-        if type(grid) is not Grid or grid.shape != tuple(self.tally.partition.shape):
+        if type(grid) is not Grid or grid.shape != tuple(self.tally.partition.shape) or not self.tally.charges_everyone:
             return False
         return self._is_of_leaves(grid) or self._source(grid) is not None
 

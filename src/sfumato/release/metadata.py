@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.release.about import About
-from sfumato.release.manifest import NEIGHBOURS, Manifest
+from sfumato.release.manifest import Manifest
 from sfumato.release.readme import dictionary_rows
 from sfumato.release.records import harmless
 from sfumato.release.release import Release
@@ -207,7 +207,7 @@ def deployment(release: Release) -> str:
         },
         "tier_2": {
             "dp_flavor": "pure differential privacy" if promise is None else f"none: {promise.model}",
-            "privacy_unit": NEIGHBOURS if private else None,
+            "privacy_unit": manifest.neighbours if private else None,
             "privacy_loss": {"epsilon": str(manifest.epsilon), "delta": "0"} if private else None,
             "guarantee": manifest.guarantee,
             "deployment_model": "central: a trusted curator holds the table",

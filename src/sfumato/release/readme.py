@@ -77,9 +77,10 @@ def _opening(release: Release, about: About) -> Iterator[str]:
         yield _line(about.description)
     exact = release.is_exact and release.manifest.sampling == 1
     names = ", ".join(_line(name) for name in variables_of(release.schema))
+    whose = "about them" if release.manifest.rows_per_person is None else "about persons"
     yield (
-        f"{'' if exact else 'About '}{max(release.total, 0):,} people, described by {names}. "
-        "It was made by Sfumato from a table about them that is not published. No row of that table is in it: "
+        f"{'' if exact else 'About '}{max(release.total, 0):,} {release.manifest.counted}, described by {names}. "
+        f"It was made by Sfumato from a table {whose} that is not published. No row of that table is in it: "
         f"there are {_counted(release)}, from which everything else is estimated."
     )
 
@@ -100,11 +101,11 @@ def _promise(release: Release) -> Iterator[str]:
     odds = odds_of(release)
     before, present, _ = odds.beliefs[0]
     yield (
-        f"Whether or not any one person was in the table, this release could have come about almost as easily: at most "
-        f"{odds.presence:,.3g} times as probable in one case as in the other (differential privacy, epsilon = "
-        f"{manifest.epsilon}). Someone who thought it {100 * before:.3g} % likely that a person was in the table may "
-        f"think it {100 * present:.3g} % likely afterwards, and no more, whatever else they know. Promises of several "
-        "releases of one table add up."
+        f"Whether or not any one {manifest.unit} was in the table, this release could have come about almost as easily "
+        f"(differential privacy, epsilon = {manifest.epsilon}): it was at most {odds.presence:,.3g} times as probable "
+        f"in one case as in the other. Someone who thought it {100 * before:.3g} % likely that a {manifest.unit} was "
+        f"in the table may think it {100 * present:.3g} % likely afterwards, and no more, whatever else they know. "
+        "Promises of several releases of one table add up."
     )
 
 
@@ -141,8 +142,8 @@ def _reading(release: Release, files: set[str]) -> Iterator[str]:
         told = f"`{count}` says how many records a row stands for."
     else:
         told = (
-            f"`{count}` says how many people a row stands for, as a whole number; `{noisy}` is the estimate "
-            "itself, which may be negative."
+            f"`{count}` says how many {release.manifest.counted} a row stands for, as a whole number; `{noisy}` is the "
+            "estimate itself, which may be negative."
         )
     beside = (
         f" Beside an interval stand its ends as numbers, such as `{ends[0][0]}` and `{ends[0][1]}` (not included)."
@@ -256,7 +257,7 @@ def dictionary_rows(release: Release) -> list[dict[str, Any]]:
     """What is public about every column: those of the table, and those that records have besides."""
     schema = release.schema
     ends, (noisy, count) = end_names(schema), count_names(schema)
-    parts = _parts_of(release)
+    parts, counted = _parts_of(release), release.manifest.counted
     rows = []
     for name, column in variables_of(schema).items():
         rows.append(_row(name, column) | {"values_in_records": parts.get(name, "")})
@@ -265,8 +266,8 @@ def dictionary_rows(release: Release) -> list[dict[str, Any]]:
             for end, side in zip(ends.get(name, ()), ("lower", "upper"), strict=False)
         ]
     if not release.is_exact:
-        rows.append(_blank(noisy, "estimated number of people, with noise", "count", "number"))
-    return [*rows, _blank(count, "number of people in the group", "count", "integer")]
+        rows.append(_blank(noisy, f"estimated number of {counted}, with noise", "count", "number"))
+    return [*rows, _blank(count, f"number of {counted} in the group", "count", "integer")]
 
 
 def _parts_of(release: Release) -> dict[str, int]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import sfumato
-from sfumato import METHODS, Ledger, Method, Release, Schema, Statement, find_data, tables_below
+from sfumato import METHODS, Ledger, Method, Release, Schema, Statement, find_data, tables_below, usual_method
 from sfumato.errors import MethodError, ReleaseError, SchemaError, TableError
 from sfumato.storage import replaced_file
 
@@ -32,8 +32,6 @@ MARK = "::"
 """What stands between a database and its table."""
 MOST_UNDONE = 50
 """So many earlier texts of a schema are remembered."""
-WITH_CLASS, WITHOUT_CLASS = "diffgen", "diffmulti"
-"""The method of a plan that names none, for a table with a class and for one without."""
 
 
 @dataclass(frozen=True)
@@ -247,11 +245,6 @@ def _bundled() -> Any:
 def _bundled_text() -> str:
     text: str = _bundled().bundled.dump()
     return text
-
-
-def usual_method(schema: Schema) -> str:
-    """The method that a plan begins with."""
-    return WITHOUT_CLASS if schema.target is None else WITH_CLASS
 
 
 def _inside(path: Path, folder: Path) -> bool:

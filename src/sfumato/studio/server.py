@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+import sfumato
 from sfumato.errors import MethodError
 from sfumato.pictures.canvas import refuse_pictureless
 from sfumato.studio import analyst, holder, publishing
@@ -93,7 +94,7 @@ def serve(
     refuse_pictureless()
     desk = Desk(folder, data, read_only=read_only)
     if data is not None and not read_only:
-        desk.find(data)
+        sfumato.raw_rows(desk.find(data).table, rows=1)
     bound = bound_to(port)
     door = Door(bound.getsockname()[1])
     server = uvicorn.Server(

@@ -81,9 +81,10 @@ class Office:
 
     def warm(self) -> None:
         """Load the libraries before the first work needs them."""
-        process = self._context.Process(target=_nothing)
-        process.start()
-        process.join()
+        with suppress(EOFError, OSError):  # the studio may end first
+            process = self._context.Process(target=_nothing)
+            process.start()
+            process.join()
 
     def find(self, key: str) -> Work | None:
         """The work of a key, if it was begun."""

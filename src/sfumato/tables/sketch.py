@@ -10,8 +10,9 @@ of rows. The coding is the schema's, which is kept with the sketch: another tabl
 schema says.
 
 A sketch is **not private**: whoever has it with its key can ask whether a certain row is in the table. It lies beside
-the ledger, for its owner's eyes only (mode 600), and is in no release. What it cannot notice: tables of few cells, in
-which hardly a row is one person's; fewer or otherwise written columns; ledgers in other folders.
+the ledger, for its owner's eyes only (mode 600), in a file whose size follows from the schema alone, and is in no
+release. What it cannot notice: tables of few cells, in which hardly a row is one person's; fewer or otherwise written
+columns; ledgers in other folders.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ FEWEST = 24
 """Of so many rows that one person has, at least, a share is told."""
 MOST = 0.5
 """From this share on, tables are taken to be about the same people."""
+LONGEST = 20
+"""So many letters a hash has in a file at most, marks included, and a threshold."""
 LARGEST_FILE = 1 << 26
 """No sketch has more bytes."""
 Hashes = NDArray[np.uint64]
@@ -76,7 +79,7 @@ class Sketch:
         return share is not None and share >= MOST
 
     def write(self, path: Path) -> None:
-        """Write it, for its owner only."""
+        """Write it, for its owner only, and as long as the longest: those who list the folder learn nothing."""
         plain = {
             "format": 1,
             "warning": "PRIVATE: it tells whether a row is in the table. Keep it beside the data; never publish it.",
@@ -87,7 +90,8 @@ class Sketch:
         }
         with replaced_file(path) as staging:
             os.close(os.open(staging, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            staging.write_text(json.dumps(plain), encoding="utf-8")
+            room = len(json.dumps(plain | {"threshold": "", "once": []})) + LONGEST * (KEPT + 1)
+            staging.write_text(json.dumps(plain).ljust(room), encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Sketch | None:
