@@ -39,7 +39,7 @@ from forging import (
     with_value,
 )
 from handmade import PEOPLE, SOME_RELEASES, assert_equal, release_of, reloaded
-from kinds import EVERY_KIND, EXACT, NOISY, PAPER, RANDOM, SMALL, small_tree, ungrouped, with_paper_weights
+from kinds import BY_METHOD, EVERY_KIND, EXACT, NOISY, PAPER, RANDOM, SMALL, small_tree, ungrouped, with_paper_weights
 from margins_by_hand import margins_of
 from sfumato import Release, Schema, storage
 from sfumato.errors import ReleaseError, SfumatoError
@@ -106,7 +106,9 @@ def test_saving_and_loading_changes_nothing(kind: str, tmp_path: Path) -> None:
     def holds(release: Release) -> None:
         loaded = reloaded(release, tmp_path / "release")
         assert_equal(loaded, release)
-        assert np.array_equal(loaded.model.values, release.model.values)
+        every = range(len(release.schema.shape))
+        cells = [one.model.marginal(every, by_class=True) for one in (loaded, release)]
+        assert np.array_equal(cells[0], cells[1])
         drawn = [one.sample_codes(9, seed=1) for one in (loaded, release)]
         assert all(np.array_equal(drawn[0][name], drawn[1][name]) for name in drawn[1])
 
@@ -151,9 +153,11 @@ def test_noise_that_cannot_be_packed_fits_in_the_space_that_is_set_aside(tmp_pat
 @pytest.mark.parametrize("kind", NOISY)
 def test_records_show_estimates_and_people(saved_kind: Path, kind: str) -> None:
     release, frame = SMALL[kind](), pd.read_parquet(saved_kind / "records.parquet")
-    assert frame["noisy_count"].to_numpy() == pytest.approx(release.model.values.ravel(), abs=5e-4)
+    if hasattr(release.model, "values"):
+        assert frame["noisy_count"].to_numpy() == pytest.approx(release.model.values.ravel(), abs=5e-4)
     assert frame["count"].sum() == release.total
-    assert list(frame.columns) == [*release.schema.predictors, "class", "noisy_count", "count"]
+    named = [name for name in frame.columns if not name.endswith(("_lower", "_upper"))]
+    assert named == [*release.schema.predictors, "class", "noisy_count", "count"]
 
 
 @pytest.mark.parametrize("kind", EXACT)
@@ -645,16 +649,19 @@ def _all_boxes_alike(plain: Any) -> None:
 def test_a_forged_structure_is_refused(saved_kind: Path, kind: str) -> None:
     absent = {f"no {name}": take(*(int(one) if one == "-1" else one for one in name.split("."))) for name in ABSENT}
     own = {f"no {name}": take("structure", name) for name in structure_of(saved_kind)["structure"] if name != "orders"}
-    models = named({("model",): MODELS_FORGED[kind]})
-    each_refused(saved_kind, {**FORGED_ANYWHERE, **absent, **own, **models, **FORGED[kind]})
+    models = named({("model",): MODELS_FORGED.get(kind, ("exact tree", "boxes"))})
+    anywhere = {name: one for name, one in FORGED_ANYWHERE.items() if kind not in BY_METHOD or "by_class" not in name}
+    each_refused(saved_kind, {**anywhere, **absent, **own, **models, **FORGED.get(kind, {})})
 
 
+BY_HAND = [kind for kind in NOISY if kind not in (*BY_METHOD, "network", "merged grid")]
+"""Kinds whose small release has margins first and regions last, all of rate 1/2."""
 RATES = ([], ["0"], ["-1"], ["1/0"], ["x"], [None], [0.5], [True], [[]], 5, None, "1/2", {"0": "1/2"}, ["1e999999999"])
 WRITTEN_OTHERWISE = (["0.5"], [" 1/2"], ["2/4"], ["5e-1"], ["+1/2"], ["1/2", "1/0"])
 ENDLESS = [f"1/{10**18 + 2 * number + 1}" for number in range(200)]
 
 
-@pytest.mark.parametrize("kind", NOISY)
+@pytest.mark.parametrize("kind", BY_HAND)
 def test_forged_rates_are_refused(saved_kind: Path) -> None:
     measured = structure_of(saved_kind)["measurements"]
     assert measured[-1]["rates"] == ["1/2"]
@@ -665,7 +672,7 @@ def test_forged_rates_are_refused(saved_kind: Path) -> None:
     each_refused(saved_kind, {"rates that nobody can add up": put(rates, ENDLESS)}, "must be positive fractions")
 
 
-@pytest.mark.parametrize("kind", NOISY)
+@pytest.mark.parametrize("kind", BY_HAND)
 def test_margins_and_histograms_have_the_same_noise_throughout(saved_kind: Path, kind: str) -> None:
     forge_structure(saved_kind, lambda plain: plain["measurements"][0].update(rates=["1/3", "1/2"]))
     refused(saved_kind, "must be used, and no region knows of it")
@@ -901,10 +908,10 @@ def test_noisy_counts_do_not_pass_for_exact_ones(saved_kind: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", NOISY)
-def test_exact_counts_do_not_pass_for_noisy_ones(saved_kind: Path) -> None:
+def test_exact_counts_do_not_pass_for_noisy_ones(saved_kind: Path, kind: str) -> None:
     measured = range(len(structure_of(saved_kind)["measurements"]))
     exact = {f"no noise in {number}": put(("measurements", number, "rates"), []) for number in measured}
-    each_refused(saved_kind, exact, "must have the noise that its manifest tells of")
+    each_refused(saved_kind, exact, "" if kind in BY_METHOD else "must have the noise that its manifest tells of")
 
 
 @pytest.mark.parametrize("kind", EXACT)

@@ -70,7 +70,8 @@ class NetworkModel(Model):
         self.bins = tuple(self.grid.part_of(at) for at in range(len(schema.shape)))
         self.singles = [one for one in draft.measurements if len(one.question.attributes) == 1]
         self.measured_pairs = [one for one in draft.measurements if len(one.question.attributes) == 2]
-        if not self.singles or any(one.question.classes not in (1, self.classes) for one in draft.measurements):
+        odd = (one.question.classes not in (1, self.classes) or len(one.noisy.rates) != 1 for one in draft.measurements)
+        if not self.singles or any(odd):
             raise ReleaseError(*UNMEASURED)
         self.pairs = [Pair.of(one, self.bins) for one in self.measured_pairs]
         self.columns = columns_of(schema, self.singles)

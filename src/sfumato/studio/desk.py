@@ -14,7 +14,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class Plan:
         """The method with its parameters."""
         if self.method not in METHODS:
             raise MethodError(f"method ({self.method[:40]}) must be one of {', '.join(METHODS)}", "Choose one of them.")
-        return METHODS[self.method](**{name: value for name, value in self.parameters.items() if value != ""})
+        return made_method(self.method, {name: value for name, value in self.parameters.items() if value != ""})
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,15 @@ class Desk:
 def read_schema(text: str) -> Schema:
     """Read the text of a schema; the same text is read once."""
     return Schema.loads(text)
+
+
+def made_method(name: str, parameters: Mapping[str, Any]) -> Method:
+    """Make a method from parameters; refuse one that lacks what it must be told."""
+    method = METHODS[name]
+    for one in fields(method):
+        if one.default is MISSING and one.name not in parameters:
+            raise MethodError(f"{name} must be told its {one.name}", "Give it, or choose another method.")
+    return method(**parameters)
 
 
 @lru_cache(maxsize=1)

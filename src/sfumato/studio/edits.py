@@ -151,7 +151,10 @@ def confirmed(schema: Schema) -> Schema:
 def with_person(schema: Schema, column: str, rows: str) -> Schema:
     """Name the column that tells whom a row is about, and how many rows of one person count; or none."""
     plain = {key: value for key, value in schema.plain().items() if key not in ("person", "rows_per_person")}
-    named = {"person": column, "rows_per_person": rows or "1"} if column else {}
+    if not column:
+        return Schema.parse(plain | {"confirmed": False})
+    attributes = {**plain["attributes"], column: {"kind": "identifier"}}
+    named = {"person": column, "rows_per_person": rows or "1", "attributes": attributes}
     return Schema.parse(plain | {"confirmed": False} | named)
 
 

@@ -23,7 +23,7 @@ import sfumato
 from sfumato import METHODS, Ledger, Method, Numeric, Schedule, Schema, Statement, epsilon_of, refuse_unconfirmed
 from sfumato.errors import MethodError, SchemaError, SfumatoError
 from sfumato.pictures.inline import Purchase, draw_ledger
-from sfumato.studio.desk import Found, Plan, read_schema
+from sfumato.studio.desk import Found, Plan, made_method, read_schema
 from sfumato.studio.pages import Asked, Studio, command, go, literal, page, piece, screen
 from sfumato.studio.tasks import advise_task, compare_task, expect_task, publish_task
 from sfumato.studio.work import Work
@@ -246,7 +246,7 @@ def compare(studio: Studio, asked: Asked) -> Response:
 def _refusal(name: str, schema: str, epsilon: str) -> str:
     """Why a method cannot publish a table of a schema's text; nothing if it can."""
     try:
-        METHODS[name]().plan(read_schema(schema), epsilon_of(epsilon))
+        made_method(name, {}).plan(read_schema(schema), epsilon_of(epsilon))
     except SfumatoError as error:
         return error.problem
     return ""
