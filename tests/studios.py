@@ -78,6 +78,14 @@ class Visitor:
             time.sleep(0.05)
         return text
 
+    def shown(self, path: str, words: str) -> str:
+        """A page when it shows some words."""
+        until = time.monotonic() + PATIENCE
+        while words not in (text := self.get(path).text):
+            assert time.monotonic() < until, f"never shown: {words}"
+            time.sleep(0.05)
+        return text
+
     def plan(self, **facts: str) -> None:
         """Keep a plan for people.csv."""
         fields = {"data": "people.csv", "method": "laplace", "epsilon": "1", "rows": "300", "out": "release"}

@@ -226,4 +226,5 @@ def test_the_command_has_an_exit_code_for_a_refuted_claim(monkeypatch: pytest.Mo
     mutants.mechanisms_use_twice_what_is_charged(monkeypatch)
     result = command_line.run("audit", "--exact", "--method", "laplace", "--runs", "4")
     assert result.exit_code == 1
-    assert "REFUTED: 4 transcripts lost more than was paid" in result.output
+    assert "REFUTED: " in result.output
+    assert " lost more than was paid" in result.output

@@ -441,7 +441,7 @@ class BayesModel(Model):
     def explain(self, query: Query) -> tuple[Mapping[str, Sequence[str]], Floats]:
         """Name everyone, if the query restricts no attribute; there are no other groups."""
         whole = not any((one != 1).any() for one in query.weights.values())
-        return {}, self._by_class @ query.classes[:, None] if whole else np.zeros(0)
+        return {}, self._by_class @ query.classes if whole else np.zeros(0)
 
     @property
     def _by_class(self) -> Floats:

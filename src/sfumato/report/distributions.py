@@ -193,7 +193,7 @@ def _associations(pairs: Sequence[Pair]) -> list[Html]:
             "corrected for chance; what the release did not measure together shows as less than it was."
         ),
         figure(
-            Html(draw_triangle(shown, strengths, label)),
+            Html(f'<div class="scroll matrix">{draw_triangle(shown, strengths, label)}</div>'),
             caption=f"Most of all: {' and '.join(shortened(name, 30) for name in first.order)}, {first.strength:.2f}.",
             below=details("Numbers", table(("", *shown[:-1]), rows, range(1, len(shown)))),
         ),
