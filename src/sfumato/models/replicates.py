@@ -441,7 +441,8 @@ class Combined:
             )
         between = (1 + 1 / len(each)) * float(each.var(ddof=1))
         variance = between + float(within.mean())
-        degrees = (len(each) - 1) * (variance / between) ** 2 if between > 0 else math.inf
+        known = variance * TINY < between
+        degrees = (len(each) - 1) * (variance / between) ** 2 if known else math.inf
         return cls(float(each.mean()), variance, degrees)
 
     @property
