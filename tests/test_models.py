@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handmade import BOXES, release_of, reloaded
-from kinds import EVERY_KIND, RANDOM, SMALL
+from kinds import BY_METHOD, EVERY_KIND, RANDOM, SMALL
 from sfumato import DPCocGen, Release, Schema, seeded_release
 from sfumato.errors import ReleaseError
 from sfumato.models import MODELS, model_of, model_type
@@ -250,8 +250,9 @@ def test_answers_do_not_depend_on_what_is_asked_with_them(kind: str) -> None:
         together = release.model.answer(queries)
         alone = Answers.joined([release.model.answer([query]) for query in queries])
         assert together.values == pytest.approx(alone.values, abs=near(release))
-        assert together.stddevs == pytest.approx(alone.stddevs, rel=1e-3, abs=1e-6)
-        assert together.untold == pytest.approx(alone.untold, rel=1e-3, abs=1e-6)
+        close = 1e-3 if kind in BY_METHOD else 1e-6  # networks of families are summed in another order
+        assert together.stddevs == pytest.approx(alone.stddevs, rel=close, abs=1e-6)
+        assert together.untold == pytest.approx(alone.untold, rel=close, abs=1e-6)
         assert all(release.model.bytes_for(query) >= 0 for query in queries)
 
     over(kind, law)

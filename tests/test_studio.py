@@ -143,7 +143,6 @@ def test_a_hierarchy_file_becomes_a_taxonomy(people: Visitor) -> None:
     assert nested == [{"Desk": ["Clerk", "Boss", "Writer"]}, {"Stage": ["Dancer"]}]
 
 
-@pytest.mark.skipif("person" not in Schema.model_fields, reason="schemas name no person yet")
 def test_a_person_with_many_rows_is_named_in_the_schema(people: Visitor) -> None:
     fields = {"data": "people.csv", "version": people.version("/schema?data=people.csv")}
     people.post("/person", fields | {"about": "person", "column": "job", "rows": "3"})
